@@ -49,9 +49,9 @@ def _facts(data: bytes) -> None:
     from holdfast.models import Scope
 
     text = _text(data)
-    facts.facts_of(text, "Telegram", Scope("global"), "global/notes/x.md", 1)
+    facts.parse_facts(text, "Telegram", Scope("global"), "global/notes/x.md", 1)
     facts.set_fact(text, "status", "on", "2026-03-27", False)
-    facts.note_key(text[:200]), facts.fold(text)
+    facts.subject_key(text[:200]), facts.fold(text)
 
 
 def _dates(data: bytes) -> None:
@@ -136,11 +136,11 @@ def _turns(data: bytes) -> None:
     from holdfast import HoldfastError
     from holdfast.formats import transcript
 
-    transcript.parse(data), transcript.parse_header(data), transcript.is_whole(data)
+    transcript.parse(data), transcript.parse_header(data), transcript.is_complete_line(data)
     text = _text(data)
-    transcript.clean(transcript.stripped(text)), transcript.lenient_time(text), transcript.role_of(text)
+    transcript.replace_surrogates(transcript.strip_own_output(text)), transcript.parse_time_or_none(text), transcript.parse_role(text)
     try:
-        transcript.time_of(text)
+        transcript.parse_time(text)
     except HoldfastError:
         pass
 
@@ -197,20 +197,20 @@ def _jsonc(data: bytes) -> None:
     text, keys = _text(data), ("mcpServers", "holdfast")
     ours: Callable[[Any], bool] = lambda value: value == {"command": "holdfast"}  # noqa: E731
     for edit in (
-        lambda: jsonc.parse(text), lambda: json_entries.default(text, keys, {"a": 1}),
-        lambda: json_entries.add(text, ("hooks",), {"a": 1}, ours),
-        lambda: json_entries.drop(text, ("hooks",), ours), lambda: json_entries.take(text, keys),
-        lambda: json_entries.has(text, keys),
+        lambda: jsonc.parse(text), lambda: json_entries.put_if_missing(text, keys, {"a": 1}),
+        lambda: json_entries.add_item(text, ("hooks",), {"a": 1}, ours),
+        lambda: json_entries.remove_item(text, ("hooks",), ours), lambda: json_entries.remove(text, keys),
+        lambda: json_entries.exists(text, keys),
     ):  # fmt: skip
         try:
             edit()
-        except (jsonc.Unreadable, json_entries.Misfit):
+        except (jsonc.InvalidJson, json_entries.WrongType):
             pass
     try:
         put = json_entries.put(text, keys, {"command": "holdfast"})
-    except (jsonc.Unreadable, json_entries.Misfit):
+    except (jsonc.InvalidJson, json_entries.WrongType):
         return
-    if json_entries.value(put, keys) != {"command": "holdfast"}:
+    if json_entries.get(put, keys) != {"command": "holdfast"}:
         raise Wrong("the entry that was put in is not there")
 
 
@@ -218,7 +218,7 @@ def _toml(data: bytes) -> None:
     from holdfast.file_edit import toml_block
 
     text, lines = data.decode("utf-8", "replace"), '[mcp_servers.holdfast]\ncommand = "holdfast"\n'
-    toml_block.take(text, lines, lambda value: True)
+    toml_block.remove(text, lines, lambda value: True)
     try:
         put = toml_block.put(text, lines)
     except ValueError:
@@ -231,8 +231,8 @@ def _blocks(data: bytes) -> None:
     from holdfast.file_edit import markdown_block
 
     text = _text(data)
-    without = markdown_block.take(text)
-    if markdown_block.take(markdown_block.put(text, "inside\n")) not in (text, without):
+    without = markdown_block.remove(text)
+    if markdown_block.remove(markdown_block.put(text, "inside\n")) not in (text, without):
         raise Wrong("put in and taken out, the file is another")
 
 
@@ -263,8 +263,8 @@ def _git(room: Path) -> Parser:
     def read(data: bytes) -> None:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
             (folder / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
-        resolve.look(str(folder))
-        git.normalise(_text(data), "/")
+        resolve.find_candidates(str(folder))
+        git.normalise_url(_text(data), "/")
 
     return read
 

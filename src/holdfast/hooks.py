@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Client, Heard
+    from holdfast.clients.base import Client, HookInput
     from holdfast.config import Config
     from holdfast.context.caller import Context
     from holdfast.verbs.brief.relevance import Match
@@ -82,7 +82,7 @@ def _answer(name: str, event: str, home: str | None) -> str:
     return client.said(event, text) if text else nothing
 
 
-def _text(client: Client, heard: Heard, home: str | None) -> str:
+def _text(client: Client, heard: HookInput, home: str | None) -> str:
     """What the model should know; mostly nothing."""
     if not heard.event or (heard.event == "start" and heard.source == "resume"):
         return ""
@@ -95,7 +95,7 @@ def _text(client: Client, heard: Heard, home: str | None) -> str:
     return _told_by(client, heard, settings)
 
 
-def _told_by(client: Client, heard: Heard, settings: Config) -> str:
+def _told_by(client: Client, heard: HookInput, settings: Config) -> str:
     todo = _todo(client, heard, settings)
     if not todo:
         return ""
@@ -106,7 +106,7 @@ def _told_by(client: Client, heard: Heard, settings: Config) -> str:
         context.close()
 
 
-def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
+def _todo(client: Client, heard: HookInput, settings: Config) -> list[str]:
     """Which steps an event takes; mostly none, and then nothing is opened."""
     if heard.event == "prompt":
         return ["prompt"] if "prompt" in client.injects and _plain(heard.prompt) else []
@@ -121,11 +121,11 @@ def _todo(client: Client, heard: Heard, settings: Config) -> list[str]:
 # --- the events -------------------------------------------------------------------------------------------------------
 
 
-def _start(context: Context, client: Client, heard: Heard) -> str:
+def _start(context: Context, client: Client, heard: HookInput) -> str:
     return _briefed(context, client, client.cap, _is_first(heard))
 
 
-def _is_first(heard: Heard) -> bool:
+def _is_first(heard: HookInput) -> bool:
     """Whether a session's first context begins: some clients tell of it and of the first prompt at once."""
     return heard.event == "start" and heard.source == "startup"
 
@@ -142,14 +142,14 @@ def _briefed(context: Context, client: Client, cap: int, first: bool = False, an
     return booted + select.brief(context, cap=cap - len(booted), first=first, anew=anew).text
 
 
-def _begin(context: Context, client: Client, heard: Heard) -> str:
+def _begin(context: Context, client: Client, heard: HookInput) -> str:
     from holdfast.verbs.brief import select
 
     select.begin_anew(context, _is_first(heard))
     return ""
 
 
-def _prompt(context: Context, client: Client, heard: Heard) -> str:
+def _prompt(context: Context, client: Client, heard: HookInput) -> str:
     """What bears on it; before the first one also the briefing, where a start cannot carry that; and now and then a word."""
     from holdfast.verbs.brief import select
 
@@ -170,7 +170,7 @@ def _reminder(context: Context, count: int) -> str:
     return reminder()
 
 
-def _capture(context: Context, client: Client, heard: Heard) -> str:
+def _capture(context: Context, client: Client, heard: HookInput) -> str:
     """Keep the session word for word; what is kept already is not added again."""
     if os.path.isfile(heard.transcript):
         from holdfast.errors import Refused, Trouble, UsageError
@@ -207,7 +207,7 @@ def _somebody_stays(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _context(client: Client, heard: Heard, settings: Config) -> Context:
+def _context(client: Client, heard: HookInput, settings: Config) -> Context:
     """The desk of whoever works in that folder, in that session."""
     folder = heard.folder or "."
     if not os.path.isdir(folder):
@@ -285,9 +285,9 @@ class _Reading:
 def _plain(prompt: str) -> str:
     """A prompt as the person wrote it; nothing of a command to the client itself, such as /compact."""
     if "holdfast-memory" in prompt:  # some clients hand our own block back to us
-        from holdfast.formats.transcript import stripped
+        from holdfast.formats.transcript import strip_own_output
 
-        prompt = stripped(prompt)
+        prompt = strip_own_output(prompt)
     text = prompt.strip()
     first = text.partition(" ")[0]
     return "" if first.startswith("/") and "/" not in first[1:] and "." not in first else text

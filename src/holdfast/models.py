@@ -1,4 +1,4 @@
-"""The thing itself: what a note, a version, a fact and an answer are, and the rules their names obey. Pure."""
+"""The value types: notes, versions, facts, turns, scopes, sources, hits, answers and receipts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scope(Record):
 
     @property
     def folder(self) -> str:
-        """Its place on the shelf."""
+        """Return the folder of the scope in the store."""
         return "global" if self.kind == "global" else f"{_FOLDERS[self.kind]}/{self.id}"
 
     @classmethod
@@ -81,7 +81,7 @@ class Source(Record):
 
     @property
     def trusted(self) -> str:
-        """How far it can be trusted, as one of the origins."""
+        """Return the origin whose trust this source has."""
         return least_trusted(self.origin, self.trust) if self.trust else self.origin
 
 
@@ -252,7 +252,7 @@ class Answer(Record):
 
     @property
     def sessions(self) -> dict[str, tuple[Hit, ...]]:
-        """The turns among the hits by their session, the session of the best first."""
+        """Return the hits that are turns by session, the session with the best hit first."""
         found: dict[str, list[Hit]] = {}
         for hit in self.hits:
             if hit.session is not None:
@@ -308,7 +308,7 @@ class Logged(Record):
 
 
 class Progress:
-    """Where long work says how far it is. This one says nothing; a door may pass one that draws."""
+    """Progress of a long task; this one shows nothing, an interface may pass one that does."""
 
     def start(self, what: str, total: int) -> None: ...
     def step(self, count: int = 1) -> None: ...
@@ -316,7 +316,7 @@ class Progress:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in the midst of many, of which more can be told: how many are surely `stored`, None where nobody knows."""
+    """Ctrl-C during a bulk write; `stored` is the number of notes that are stored for certain, None if unknown."""
 
     def __init__(self, stored: int | None, message: str = "interrupted", fix: str = "") -> None:
         super().__init__(message)
@@ -324,12 +324,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def least_trusted(*origins: str) -> str:
-    """The least trusted of some origins."""
+    """Return the least trusted of some origins."""
     return max(origins, key=ORIGINS.index)
 
 
 def parse_tags(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tuple[str, ...]:
-    """Tags from a list or a comma string: trimmed, each once, in the order given."""
+    """Return tags from a list or a comma-separated string: trimmed, each once, in the given order."""
     if tags is None:
         return ()
     if not isinstance(tags, str | list | tuple | set | frozenset):

@@ -6,7 +6,7 @@ import json
 import tempfile
 
 from holdfast.base.record import Record
-from holdfast.clients.base import Client, Place
+from holdfast.clients.base import Client, InstallTarget
 from holdfast_prove import observations as seen
 from holdfast_prove.model_server import TOOL, Request
 from holdfast_prove.run import SECONDS, Run, version_of
@@ -49,7 +49,7 @@ class Proof(Record):
     printed: str = ""  # the end of what the program said, where something is red
 
 
-def prove(client: Client, program: str, place: Place, seconds: float = SECONDS) -> tuple[Proof, Run]:
+def prove(client: Client, program: str, place: InstallTarget, seconds: float = SECONDS) -> tuple[Proof, Run]:
     """Run the client's program in a private home that is gone afterwards, and check what was seen."""
     with tempfile.TemporaryDirectory(prefix="holdfast-proof-", ignore_cleanup_errors=True) as root:
         run = run_once(client, program, place.command, place.environ, root, seconds)

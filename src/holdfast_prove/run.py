@@ -16,7 +16,7 @@ import time
 from typing import BinaryIO
 
 from holdfast.base.record import Record
-from holdfast.clients.base import Client, Place
+from holdfast.clients.base import Client, InstallTarget
 from holdfast.errors import NotFound, UsageError
 from holdfast_prove import sandbox
 from holdfast_prove.model_server import Model, Request
@@ -45,7 +45,7 @@ class Run(Record):
     refused: tuple[str, ...] = ()  # hosts it wanted to reach
 
 
-def find_program(client: Client, place: Place, named: str | None) -> str:
+def find_program(client: Client, place: InstallTarget, named: str | None) -> str:
     """The client's program: the one a person names, or the one on the PATH."""
     found = os.path.abspath(named) if named else place.program(*client.programs)
     if not found:
@@ -77,7 +77,7 @@ def run(client: Client, program: str, command: tuple[str, ...], environ: dict[st
     with Model(QUERY) as model:
         env = _environment(environ, stage, model.url)
         tee = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "tee.py"), stage.calls, *command)
-        place = Place(home=stage.home, environ=env, command=tee, memory=stage.memory, project=stage.project)
+        place = InstallTarget(home=stage.home, environ=env, command=tee, memory=stage.memory, project=stage.project)
         session = client.session(place, model.url, PROMPT, program)
         if session is None:
             raise UsageError(f"{client.title} cannot be run without a person", "`holdfast doctor` says what it can see")

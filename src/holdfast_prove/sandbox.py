@@ -13,7 +13,7 @@ from typing import Any
 from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
-from holdfast.clients.base import Client, Place
+from holdfast.clients.base import Client, InstallTarget
 from holdfast.clients.install import install
 
 FACT = ("Canary", "share of traffic")
@@ -86,7 +86,7 @@ class Stage:
             memory.store_many([{"text": text, "key": f"ship-{number}", "pinned": True} for number, text in enumerate(logs, 1)])
             memory.store(f"Code word of the harbour: {briefed}", key="harbour", pinned=True)
 
-    def furnish(self, client: Client, place: Place, files: dict[str, str]) -> None:
+    def furnish(self, client: Client, place: InstallTarget, files: dict[str, str]) -> None:
         """What the client needs to start without a person, and on top of it what an install of ours does."""
         for name, text in files.items():
             write(os.path.join(self.home, name), text)

@@ -1047,9 +1047,9 @@ def test_a_password_in_the_setting_of_an_embedder_is_never_shown(holdfast, home,
 
 @pytest.mark.parametrize("setting", ["default", "minilm,use", "onnx:/a@b", "endpoint:a@b@http://h:1/v1", "fastembed:BAAI/x@2"])
 def test_a_setting_without_a_password_is_shown_as_it_is(setting):
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
 
-    assert without_password(setting) == setting
+    assert hide_password(setting) == setting
 
 
 def test_config_changes_one_value_and_keeps_a_persons_comments(holdfast, home):

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast import clients
 from holdfast.clients import edits, install, parts
-from holdfast.clients.base import EVENTS, Client, Heard, Place
+from holdfast.clients.base import EVENTS, Client, HookInput, InstallTarget
 from holdfast.errors import UsageError
 
 SRC = Path(clients.__file__).resolve().parents[1]
@@ -28,7 +28,7 @@ EXPECTED = {
     "amazon-q", "claude-code", "codex", "copilot", "cursor", "gemini", "generic", "kimi", "kiro", "openclaw", "opencode",
     "qwen", "windsurf",
 }  # fmt: skip
-WITH_GATEWAY = Place("/u", {}, ("holdfast",), gateway=True)
+WITH_GATEWAY = InstallTarget("/u", {}, ("holdfast",), gateway=True)
 
 
 @pytest.fixture
@@ -36,7 +36,9 @@ def place(tmp_path):
     user, project = tmp_path / "user", tmp_path / "project"
     user.mkdir()
     project.mkdir()
-    return Place(str(user), {"PATH": "/nowhere"}, ("/opt/hold fast/bin/holdfast",), str(tmp_path / "memory"), str(project))
+    return InstallTarget(
+        str(user), {"PATH": "/nowhere"}, ("/opt/hold fast/bin/holdfast",), str(tmp_path / "memory"), str(project)
+    )
 
 
 # --- which there are ------------------------------------------------------------------------------------------------------
@@ -110,26 +112,29 @@ def test_a_client_is_noticed_by_its_program_or_its_folder(place, tmp_path):
 
 COMMON = {"session_id": "s1", "cwd": "/w", "transcript_path": "/t.jsonl"}
 TOLD = [
-    ("claude-code", "SessionStart", {**COMMON, "source": "startup"}, Heard("start", "s1", "/w", "startup", "", "/t.jsonl")),
-    ("claude-code", "SessionStart", {**COMMON, "source": "resume"}, Heard("start", "s1", "/w", "resume", "", "/t.jsonl")),
-    ("claude-code", "UserPromptSubmit", {**COMMON, "prompt": "hi"}, Heard("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
-    ("claude-code", "Stop", {**COMMON, "stop_hook_active": True}, Heard("stop", "s1", "/w", "startup", "", "/t.jsonl", True)),
-    ("codex", "SessionStart", {**COMMON, "source": "clear", "model": "m"}, Heard("start", "s1", "/w", "clear", "", "/t.jsonl")),
+    ("claude-code", "SessionStart", {**COMMON, "source": "startup"}, HookInput("start", "s1", "/w", "startup", "", "/t.jsonl")),
+    ("claude-code", "SessionStart", {**COMMON, "source": "resume"}, HookInput("start", "s1", "/w", "resume", "", "/t.jsonl")),
+    ("claude-code", "UserPromptSubmit", {**COMMON, "prompt": "hi"},
+     HookInput("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
+    ("claude-code", "Stop", {**COMMON, "stop_hook_active": True},
+     HookInput("stop", "s1", "/w", "startup", "", "/t.jsonl", True)),
+    ("codex", "SessionStart", {**COMMON, "source": "clear", "model": "m"},
+     HookInput("start", "s1", "/w", "clear", "", "/t.jsonl")),
     ("gemini", "BeforeAgent", {**COMMON, "prompt": "<hook_context>a\nb</hook_context>\n\nhi"},
-     Heard("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
+     HookInput("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
     ("copilot", "sessionStart", {"sessionId": "s1", "cwd": "/w", "source": "new", "timestamp": 1},
-     Heard("start", "s1", "/w", "startup")),
+     HookInput("start", "s1", "/w", "startup")),
     ("copilot", "userPromptSubmitted", {"sessionId": "s1", "cwd": "/w", "prompt": "hi"},
-     Heard("prompt", "s1", "/w", "startup", "hi")),
+     HookInput("prompt", "s1", "/w", "startup", "hi")),
     ("kimi", "UserPromptSubmit", {"session_id": "s1", "cwd": "/w", "prompt": [{"type": "text", "text": "hi"}, {"type": "x"}]},
-     Heard("prompt", "s1", "/w", "startup", "hi")),
-    ("qwen", "PreCompact", {**COMMON, "trigger": "auto"}, Heard("compact", "s1", "/w", "startup", "", "/t.jsonl")),
-    ("kiro", "agentSpawn", {"hook_event_name": "agentSpawn", "cwd": "/w"}, Heard("start", "", "/w", "startup")),
-    ("kiro", "UserPromptSubmit", {"cwd": "/w", "prompt": ""}, Heard("prompt", "", "/w", "startup")),
-    ("amazon-q", "userPromptSubmit", {"cwd": "/w", "prompt": "hi"}, Heard("prompt", "", "/w", "startup", "hi")),
-    ("cursor", "sessionStart", {"conversation_id": "c1", "workspace_roots": ["/w"]}, Heard("start", "c1", "/w", "startup")),
-    ("opencode", "start", {"session_id": "s1", "cwd": "/w", "source": "compact"}, Heard("start", "s1", "/w", "compact")),
-    ("generic", "nothing known", {"cwd": "/w"}, Heard("", "", "/w", "startup")),
+     HookInput("prompt", "s1", "/w", "startup", "hi")),
+    ("qwen", "PreCompact", {**COMMON, "trigger": "auto"}, HookInput("compact", "s1", "/w", "startup", "", "/t.jsonl")),
+    ("kiro", "agentSpawn", {"hook_event_name": "agentSpawn", "cwd": "/w"}, HookInput("start", "", "/w", "startup")),
+    ("kiro", "UserPromptSubmit", {"cwd": "/w", "prompt": ""}, HookInput("prompt", "", "/w", "startup")),
+    ("amazon-q", "userPromptSubmit", {"cwd": "/w", "prompt": "hi"}, HookInput("prompt", "", "/w", "startup", "hi")),
+    ("cursor", "sessionStart", {"conversation_id": "c1", "workspace_roots": ["/w"]}, HookInput("start", "c1", "/w", "startup")),
+    ("opencode", "start", {"session_id": "s1", "cwd": "/w", "source": "compact"}, HookInput("start", "s1", "/w", "compact")),
+    ("generic", "nothing known", {"cwd": "/w"}, HookInput("", "", "/w", "startup")),
 ]  # fmt: skip
 
 
@@ -214,7 +219,7 @@ def commands(value):
 @pytest.mark.parametrize("name", NAMES)
 def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, place):
     client = clients.load(name)
-    texts = dict(edits.pasted(client, place, client.changes(place))) | client.plugin(place)
+    texts = dict(edits.render_for_paste(client, place, client.changes(place))) | client.plugin(place)
     hooks = []
     for path, text in texts.items():
         document = json.loads(text) if path.endswith(".json") else tomllib.loads(text) if path.endswith(".toml") else None
@@ -234,7 +239,7 @@ def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, pl
 def test_a_home_of_ones_own_goes_along(name, place):
     client = clients.load(name)
     moved = place.replace(command=(*place.command, "--home", "/other home"))
-    for text in dict(edits.pasted(client, moved, client.changes(moved))).values():
+    for text in dict(edits.render_for_paste(client, moved, client.changes(moved))).values():
         if "mcp" in text and "--client" in text:
             assert "/other home" in text
 
@@ -391,7 +396,7 @@ def test_a_plugin_is_written_anew_where_it_is_asked_for(place):
 @pytest.mark.promise("D3")
 @pytest.mark.parametrize("name", parts.SKILLS)
 def test_skills_are_valid_by_the_rules_of_agent_skills(name, tmp_path):
-    for path, text in parts.skills(WITH_GATEWAY).items():
+    for path, text in parts.skill_files(WITH_GATEWAY).items():
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(text)
     validator = Path(sys.executable).parent / "agentskills"
@@ -401,16 +406,16 @@ def test_skills_are_valid_by_the_rules_of_agent_skills(name, tmp_path):
 
 @pytest.mark.promise("D3")
 def test_the_rubric_stands_once_and_says_what_where_when_and_what_not():
-    rubric = clients.rubric()
+    rubric = clients.usage_guide()
     assert len(rubric) < 2000  # what clients show of a server's own words
     for word in ("project", "global", "session", "agent", "feedback", "user", "reference", "Do not store", "secrets", "Recall"):
         assert word in rubric
-    assert rubric.strip() in parts.skills(WITH_GATEWAY)["skills/holdfast-memory/SKILL.md"]
-    assert "{rubric}" not in "".join(parts.skills(WITH_GATEWAY).values())
+    assert rubric.strip() in parts.skill_files(WITH_GATEWAY)["skills/holdfast-memory/SKILL.md"]
+    assert "{rubric}" not in "".join(parts.skill_files(WITH_GATEWAY).values())
 
 
 def test_the_skill_for_agents_with_a_token_says_how_to_write_with_it():
-    text = parts.skills(WITH_GATEWAY)["skills/update-memory/SKILL.md"]
+    text = parts.skill_files(WITH_GATEWAY)["skills/update-memory/SKILL.md"]
     for word in ("/gateway/memory", "Authorization: Bearer", '"key"', '"value"', "401", "403", "422"):
         assert word in text
 
@@ -429,6 +434,6 @@ def test_a_gateway_is_known_by_its_address_its_token_or_a_store(tmp_path):
     from holdfast import config
 
     bare = config.Config(home=str(tmp_path))
-    assert not clients.place(bare).gateway
+    assert not clients.install_target(bare).gateway
     for setting in ({"url": "https://m.example"}, {"token": "t"}, {"store": "postgresql://localhost/memory"}):
-        assert clients.place(bare.replace(**setting)).gateway
+        assert clients.install_target(bare.replace(**setting)).gateway

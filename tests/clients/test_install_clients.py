@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import clients
 from holdfast.clients import edits, health, install
-from holdfast.clients.base import Place
+from holdfast.clients.base import InstallTarget
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, Refused
 from holdfast.file_edit import file, jsonc
 
@@ -25,7 +25,7 @@ def place(tmp_path):
     user, project = tmp_path / "user", tmp_path / "project"
     user.mkdir()
     project.mkdir()
-    return Place(str(user), {"PATH": "/nowhere"}, ("/bin/holdfast",), str(tmp_path / "memory"), str(project))
+    return InstallTarget(str(user), {"PATH": "/nowhere"}, ("/bin/holdfast",), str(tmp_path / "memory"), str(project))
 
 
 def tree(place):
@@ -43,7 +43,7 @@ def paths(client, place):
     """The files of the user's that an install touches, and how."""
     touched = {}
     for change in client.changes(place):
-        if not edits.within(change.path, place.memory) and change.how != "trace":
+        if not edits.is_within(change.path, place.memory) and change.how != "trace":
             touched.setdefault(change.path, change.how)
     return touched
 
@@ -89,7 +89,7 @@ def looks(how):
 
 def cases():
     """Every client with every look of each of its files."""
-    sample = Place("/u", {}, ("/bin/holdfast",), "/m", "/p")
+    sample = InstallTarget("/u", {}, ("/bin/holdfast",), "/m", "/p")
     for name in NAMES:
         kinds = set(paths(clients.load(name), sample).values())
         for look in sorted({look for how in kinds for look in looks(how)}):
@@ -113,15 +113,15 @@ def test_an_install_and_an_uninstall_leave_every_file_as_it_was(name, look, plac
     furnish(client, place, look)
     before = tree(place)
     steps = install.install(client, place)
-    assert [step.path for step in steps if not edits.within(step.path, place.memory)] == list(paths(client, place))
+    assert [step.path for step in steps if not edits.is_within(step.path, place.memory)] == list(paths(client, place))
     installed = tree(place)
     assert installed != before
     assert install.install(client, place) == []  # once is enough
     assert tree(place) == installed
-    assert install.installed(place) == [name]
+    assert install.list_installed(place) == [name]
     install.uninstall(client, place)
     assert tree(place) == before
-    assert install.installed(place) == []
+    assert install.list_installed(place) == []
     assert sorted(os.listdir(place.memory)) == ["run"]
 
 
@@ -185,7 +185,7 @@ def test_settings_that_the_client_would_refuse_are_not_called_installed(look, pl
     settings.unlink()
     install.install(client, place)
     settings.write_bytes(settings.read_bytes().replace(b"{", b"{ // mine", 1))
-    (problem,) = health.problems(place)
+    (problem,) = health.find_problems(place)
     assert "comments" in problem.message
     assert "plain JSON" in problem.fix
     install.uninstall(client, place)
@@ -222,7 +222,7 @@ def test_a_config_that_cannot_be_read_is_refused_and_nothing_is_touched(name, pl
         assert path in caught.value.message
         assert caught.value.fix
         assert tree(place) == before
-        assert install.installed(place) == []
+        assert install.list_installed(place) == []
         Path(path).unlink()
 
 
@@ -247,12 +247,12 @@ def test_a_failure_midway_is_rolled_back(place):
     config.parent.mkdir()
     config.write_text('{"mine": true}')
     before = tree(place)
-    steps = install.planned(client, place, client.changes(place))
-    broken = file.Found(steps[-1].path, str(Path(place.home) / "missing" / "\0"), None)
+    steps = install.plan_install(client, place, client.changes(place))
+    broken = file.FileSnapshot(steps[-1].path, str(Path(place.home) / "missing" / "\0"), None)
     with pytest.raises((HoldfastError, ValueError)):
         install.apply(client, place, [*steps[:-1], steps[-1].replace(found=broken)], 5)
     assert tree(place) == before
-    assert install.installed(place) == [] or install.load(place, "copilot") == {}
+    assert install.list_installed(place) == [] or install.load_record(place, "copilot") == {}
 
 
 def test_an_edit_between_showing_and_writing_is_a_conflict(place):
@@ -260,7 +260,7 @@ def test_an_edit_between_showing_and_writing_is_a_conflict(place):
     settings = Path(place.home) / ".qwen" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"a": 1}')
-    steps = install.planned(client, place, client.changes(place))
+    steps = install.plan_install(client, place, client.changes(place))
     settings.write_text('{"a": 2}')
     before = tree(place)
     with pytest.raises(Conflict):
@@ -319,7 +319,7 @@ def test_what_the_user_made_of_a_file_of_ours_survives_every_install(place):
     ours = hooks.read_bytes()
     for number in (1, 2):
         hooks.write_text(f"mine {number}")
-        (step,) = install.planned(client, place, client.changes(place))
+        (step,) = install.plan_install(client, place, client.changes(place))
         assert step.as_dict()["kept"] == step.kept
         install.install(client, place)
         assert hooks.read_bytes() == ours
@@ -335,8 +335,8 @@ def test_a_copy_goes_again_when_what_it_was_made_for_fails(place):
     install.install(client, place)
     (Path(place.home) / ".copilot" / "hooks" / "holdfast.json").write_text("mine")
     before = tree(place)
-    steps = install.planned(client, place.replace(command=("/new/holdfast",)), client.changes(place))
-    broken = steps[0].replace(found=file.Found("/x", str(Path(place.home) / "missing" / "\0"), None), kept="")
+    steps = install.plan_install(client, place.replace(command=("/new/holdfast",)), client.changes(place))
+    broken = steps[0].replace(found=file.FileSnapshot("/x", str(Path(place.home) / "missing" / "\0"), None), kept="")
     with pytest.raises((HoldfastError, ValueError)):
         install.apply(client, place, [*steps, broken], 5)
     assert tree(place) == before
@@ -348,12 +348,12 @@ def test_an_install_and_a_briefing_in_one_file_leave_each_other_alone(place, mem
     memory.store("We deploy on Tuesdays.", key="deploys")
     install.install(client, place)
     memory.render(page)
-    assert clients.rubric().strip() in page.read_text()
+    assert clients.usage_guide().strip() in page.read_text()
     assert "Tuesdays" in page.read_text()
-    assert health.problems(place) == []
+    assert health.find_problems(place) == []
     install.uninstall(client, place)
     assert "Tuesdays" in page.read_text()
-    assert clients.rubric().strip() not in page.read_text()
+    assert clients.usage_guide().strip() not in page.read_text()
     memory.render(page, remove=True)
     assert page.read_text() == "# Mine\n"
 
@@ -367,15 +367,15 @@ def test_what_is_installed_in_one_project_is_no_matter_of_another(place, tmp_pat
     for other in others[:2]:
         install.install(client, other)
     (Path(others[2].project) / "AGENTS.md").write_bytes(b"caf\xe9\n")
-    assert [health.problems(other) for other in others] == [[], [], []]
+    assert [health.find_problems(other) for other in others] == [[], [], []]
     pages = [Path(other.project) / "AGENTS.md" for other in others[:2]]
     install.uninstall(client, others[0])
     assert [page.exists() for page in pages] == [False, True]
-    assert install.installed(place) == ["generic"]
+    assert install.list_installed(place) == ["generic"]
     (Path(others[2].project) / "AGENTS.md").unlink()
     install.uninstall(client, others[2], everywhere=True)
     assert [page.exists() for page in pages] == [False, False]
-    assert install.installed(place) == []
+    assert install.list_installed(place) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -429,7 +429,7 @@ def test_two_clients_in_one_home_do_not_disturb_each_other(place):
     install.install(clients.load("gemini"), place)
     install.uninstall(clients.load("gemini"), place)
     assert tree(place) == before
-    assert install.installed(place) == ["claude-code"]
+    assert install.list_installed(place) == ["claude-code"]
 
 
 def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
@@ -447,11 +447,11 @@ def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
 
 @pytest.mark.promise("D1")
 def test_doctor_says_which_clients_do_not_hear_us(place):
-    assert health.problems(place) == []
+    assert health.find_problems(place) == []
     install.install(clients.load("claude-code"), place)
-    assert health.problems(place) == []
+    assert health.find_problems(place) == []
     (Path(place.home) / ".claude" / "settings.json").write_text("{}")
-    (problem,) = health.problems(place)
+    (problem,) = health.find_problems(place)
     assert "settings.json" in problem.message
     assert problem.fix == "holdfast install claude-code"
 
@@ -460,12 +460,12 @@ def test_doctor_says_which_clients_do_not_hear_us(place):
 def test_doctor_says_that_codex_skips_hooks_nobody_trusts(place):
     client = clients.load("codex")
     install.install(client, place)
-    (problem,) = health.problems(place)
+    (problem,) = health.find_problems(place)
     assert "trust" in problem.message
     config = Path(place.home) / ".codex" / "config.toml"
     key = f"{place.home}/.codex/hooks.json:session_start:0:0"
     config.write_text(config.read_text() + f'\n[hooks.state."{key}"]\ntrusted_hash = "sha256:x"\n')
-    assert health.problems(place) == []
+    assert health.find_problems(place) == []
 
 
 # --- the command line -----------------------------------------------------------------------------------------------------

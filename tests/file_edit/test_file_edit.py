@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import Conflict, DiskTrouble, Refused
 from holdfast.file_edit import file, json_entries, markdown_block, toml_block
-from holdfast.file_edit.jsonc import Unreadable, parse
+from holdfast.file_edit.jsonc import InvalidJson, parse
 
 SERVER = {"command": "/bin/holdfast", "args": ["mcp"]}
 KEYS = ("mcpServers", "holdfast")
@@ -55,9 +55,9 @@ def test_an_entry_goes_in_and_comes_out_without_a_trace(text):
     new = json_entries.put(text, KEYS, SERVER)
     assert parse(new).value["mcpServers"]["holdfast"] == SERVER
     assert json_entries.put(new, KEYS, SERVER) == new
-    back = json_entries.take(new, KEYS)
-    if not json_entries.has(text, KEYS[:1]):
-        back = json_entries.take(back, KEYS[:1])
+    back = json_entries.remove(new, KEYS)
+    if not json_entries.exists(text, KEYS[:1]):
+        back = json_entries.remove(back, KEYS[:1])
     was = parse(text)
     assert parse(back).value == (was.value if was else {})
     assert [line.strip() for line in text.split("\n") if "//" in line or "/*" in line] == [
@@ -70,11 +70,11 @@ FULL = [text for text in TEXTS if parse(text) and "nothing yet" not in text and 
 
 @pytest.mark.parametrize("text", FULL)
 def test_where_there_was_something_else_the_very_bytes_come_back(text):
-    new = json_entries.add(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
-    back = json_entries.take(json_entries.drop(new, ("hooks", "start"), is_ours), KEYS)
+    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_ours), KEYS)
     for keys in (("hooks", "start"), ("hooks",), KEYS[:1]):
-        if not json_entries.has(text, keys):
-            back = json_entries.take(back, keys)
+        if not json_entries.exists(text, keys):
+            back = json_entries.remove(back, keys)
     assert back == text
 
 
@@ -95,16 +95,16 @@ def test_whatever_the_document_the_rest_of_it_means_the_same(document, indent, c
     text = before + json.dumps(document, indent=indent, ensure_ascii=False)
     text = text.replace("\n", "\r\n") if crlf else text
     if not isinstance(document.get("mcpServers", {}), dict) or not isinstance(document.get("hooks", {}), dict):
-        with pytest.raises(json_entries.Misfit):
-            json_entries.add(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+        with pytest.raises(json_entries.WrongType):
+            json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
         return
-    new = json_entries.add(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
     wanted = json.loads(json.dumps(document))
     wanted.setdefault("mcpServers", {})["holdfast"] = SERVER
     wanted.setdefault("hooks", {})["start"] = [HOOK]
     assert parse(new).value == wanted
     assert "\n" not in new.replace("\r\n", "") or not crlf or "\r\n" not in text
-    back = json_entries.take(json_entries.drop(new, ("hooks", "start"), is_ours), KEYS)
+    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_ours), KEYS)
     left = parse(back).value
     assert {name: value for name, value in left.items() if name not in ("hooks", "mcpServers")} == {
         name: value for name, value in document.items() if name not in ("hooks", "mcpServers")
@@ -121,14 +121,16 @@ def test_of_two_entries_of_one_name_the_one_that_counts_is_edited():
 def test_what_somebody_put_into_our_group_of_hooks_stays():
     theirs = {"type": "command", "command": "theirs"}
     text = json.dumps({"hooks": {"start": [{"hooks": [HOOK["hooks"][0], theirs]}]}}, indent=2)
-    renewed = json_entries.add(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_ours)
+    renewed = json_entries.add_item(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_ours)
     assert json.loads(renewed)["hooks"]["start"] == [{"hooks": [{"command": "/new/holdfast hook x start"}, theirs]}]
-    assert json.loads(json_entries.drop(text, ("hooks", "start"), is_ours)) == {"hooks": {"start": [{"hooks": [theirs]}]}}
+    assert json.loads(json_entries.remove_item(text, ("hooks", "start"), is_ours)) == {
+        "hooks": {"start": [{"hooks": [theirs]}]}
+    }
 
 
 def test_a_comment_never_swallows_what_follows():
     text = '{"a": 1, // note\n "holdfast": 2 }'
-    assert parse(json_entries.take(text, ("holdfast",))).value == {"a": 1}
+    assert parse(json_entries.remove(text, ("holdfast",))).value == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_a_comment_never_swallows_what_follows():
     ],
 )  # fmt: skip
 def test_what_is_no_json_is_refused_with_its_place(text):
-    with pytest.raises(Unreadable, match=r"line \d+, column \d+"):
+    with pytest.raises(InvalidJson, match=r"line \d+, column \d+"):
         json_entries.put(text, KEYS, SERVER)
 
 
@@ -158,14 +160,14 @@ def test_lines_of_ours_go_into_toml_and_come_out(text):
     new = toml_block.put(text, TABLE)
     assert new.startswith(text)
     assert toml_block.put(new, TABLE) == new
-    assert toml_block.take(new, TABLE, is_ours) == text
+    assert toml_block.remove(new, TABLE, is_ours) == text
 
 
 def test_lines_that_a_program_wrote_anew_without_our_marks_are_found_by_name():
     text = 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n[mcp_servers.holdfast]\ncommand = "/bin/holdfast"\n'
-    assert toml_block.take(text, TABLE, is_ours) == 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n'
+    assert toml_block.remove(text, TABLE, is_ours) == 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n'
     hooks = '[[hooks]]\nevent = "a"\ncommand = "theirs"\n\n[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"\n'
-    left = toml_block.take(hooks, '[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"', is_ours)
+    left = toml_block.remove(hooks, '[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"', is_ours)
     assert "theirs" in left
     assert "holdfast" not in left
 
@@ -190,7 +192,7 @@ def test_a_block_goes_in_and_comes_out_byte_for_byte(text):
     assert markdown_block.put(new, "what is known\nand more") == new
     changed = markdown_block.put(new, "something else")
     assert inside(changed).strip() == "something else"
-    assert markdown_block.take(changed) == text
+    assert markdown_block.remove(changed) == text
     assert markdown_block.put(changed, "") == text
 
 
@@ -202,8 +204,8 @@ def test_text_on_both_sides_of_a_block_is_never_touched(before, inside, after):
     assert again.startswith(before)
     assert again.endswith(after)
     if after:
-        assert markdown_block.take(held).endswith(after)
-    assert markdown_block.take(held).startswith(before)
+        assert markdown_block.remove(held).endswith(after)
+    assert markdown_block.remove(held).startswith(before)
 
 
 @pytest.mark.promise("B5")
@@ -217,10 +219,10 @@ def test_text_on_both_sides_of_a_block_is_never_touched(before, inside, after):
     ],
 )
 def test_a_stray_mark_never_eats_a_persons_text(text):
-    assert markdown_block.take(text) == text
+    assert markdown_block.remove(text) == text
     new = markdown_block.put(text, "ours")
     assert new.startswith(text)
-    assert markdown_block.take(new) == text
+    assert markdown_block.remove(new) == text
 
 
 @pytest.mark.promise("B5")
@@ -230,14 +232,14 @@ def test_after_a_stray_begin_only_the_real_block_is_ours():
         markdown_block.put(text, "new")
         == f"{markdown_block.BEGIN}\na person's\n{markdown_block.BEGIN}\nnew\n{markdown_block.END}\nmore\n"
     )
-    assert markdown_block.take(text) == f"{markdown_block.BEGIN}\na person's\nmore\n"
+    assert markdown_block.remove(text) == f"{markdown_block.BEGIN}\na person's\nmore\n"
 
 
 @pytest.mark.promise("B5")
 def test_what_is_told_cannot_close_the_block():
     new = markdown_block.put("mine\n", f"a\n{markdown_block.END}\nb\n{markdown_block.BEGIN}\nc")
     assert inside(new) == "a\nb\nc\n"
-    assert markdown_block.take(new) == "mine\n"
+    assert markdown_block.remove(new) == "mine\n"
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------
@@ -286,11 +288,11 @@ def test_read_only_files_and_folders_are_told_before_anything_is_written(tmp_pat
     path.write_bytes(b"x")
     path.chmod(0o444)
     with pytest.raises(DiskTrouble, match="read-only"):
-        file.check(file.read(str(path)))
+        file.check_writable(file.read(str(path)))
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
     with pytest.raises(DiskTrouble, match="read-only"):
-        file.check(file.read(str(closed / "inner" / "b")))
+        file.check_writable(file.read(str(closed / "inner" / "b")))
 
 
 def test_a_copy_of_a_block_does_not_stay_behind():
@@ -300,7 +302,7 @@ def test_a_copy_of_a_block_does_not_stay_behind():
     new = markdown_block.put(twice, "new")
     assert (new.count(markdown_block.BEGIN), "stale" in new, inside(new)) == (1, False, "new\n")
     assert "more of mine" in new
-    assert markdown_block.take(twice) == "# Mine\n\nmore of mine\n"
+    assert markdown_block.remove(twice) == "# Mine\n\nmore of mine\n"
 
 
 @pytest.mark.parametrize("text", ["", "# Mine\n", "# Mine", "# Mine\r\n\r\nTabs.\r\n", "# Mine\r\n\r\nTabs."])
@@ -311,7 +313,7 @@ def test_a_briefing_and_what_an_install_says_stand_side_by_side(text, first):
     assert inside(both).strip() == "what is known"
     assert inside(both, *about).strip() == "how to use it"
     marks = [about, (markdown_block.BEGIN, markdown_block.END)]
-    assert markdown_block.take(markdown_block.take(both, *marks[first]), *marks[1 - first]) == text
+    assert markdown_block.remove(markdown_block.remove(both, *marks[first]), *marks[1 - first]) == text
 
 
 def test_what_somebody_writes_while_we_write_is_not_lost(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast import Memory
 from holdfast.errors import Refused, SecretFound
 from holdfast.formats import facts
-from holdfast.formats.facts import Dated
+from holdfast.formats.facts import FactLine
 from holdfast.models import Fact, Scope
 from holdfast.safety import validate
 
@@ -19,12 +19,12 @@ MOMENTS = [*DAYS, *[f"{day}T{hour}:00:00Z" for day in DAYS for hour in ("00", "1
 SAID = st.tuples(st.sampled_from(["status", "Status ", "owner"]), st.sampled_from("ABC"), st.sampled_from(MOMENTS))
 
 dated = st.builds(
-    Dated, st.just(0), some.labels, some.one_line, some.days | some.stamps, st.none() | some.days | some.stamps
+    FactLine, st.just(0), some.labels, some.one_line, some.days | some.stamps, st.none() | some.days | some.stamps
 )
 
 
 def stated(text: str) -> list[tuple[str, str, str, str | None]]:
-    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.lines(text)]
+    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.find_lines(text)]
 
 
 def said(text, *sets, many=False):
@@ -40,7 +40,7 @@ def at(when: str) -> str:
 def values_at(text: str, label: str, when: str) -> list[str]:
     return [
         line.value
-        for line in facts.lines(text)
+        for line in facts.find_lines(text)
         if facts.fold(line.label) == facts.fold(label)
         and at(line.valid_from) <= at(when)
         and (line.valid_to is None or at(when) < at(line.valid_to))
@@ -69,13 +69,13 @@ class Oracle:
 
 @pytest.mark.promise("T2")
 @given(dated, some.raw_texts)
-@example(Dated(0, "a", "x~~ superseded 2020-01-01", "2026-01-01", "2026-02-01"), "")
-@example(Dated(0, "~~", "~~", "2026-01-01", None), "")
-@example(Dated(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
+@example(FactLine(0, "a", "x~~ superseded 2020-01-01", "2026-01-01", "2026-02-01"), "")
+@example(FactLine(0, "~~", "~~", "2026-01-01", None), "")
+@example(FactLine(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
 def test_a_line_we_write_reads_back_as_itself(line, around):
     rows = [row for row in around.split("\n") if "```" not in row and "~~~" not in row]  # code blocks have no facts
-    around = "".join(row + "\n" for row in rows if not facts.lines(row))
-    found = facts.lines(f"{around}{facts.render(line)}\n{around}")
+    around = "".join(row + "\n" for row in rows if not facts.find_lines(row))
+    found = facts.find_lines(f"{around}{facts.format_line(line)}\n{around}")
     assert found == [line.replace(line=around.count("\n"))]
 
 
@@ -87,7 +87,7 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
         return
     edit = facts.set_fact("# S\n", label, value, on, False)
     assert stated(edit.text) == [(label, value, on, None)]
-    assert facts.lines(edit.text)[0].line == edit.line
+    assert facts.find_lines(edit.text)[0].line == edit.line
 
 
 @pytest.mark.promise("T2")
@@ -133,7 +133,7 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
 )
 def test_lines_are_facts_however_people_write_them(row, fact):
     assert stated(f"before\n{row}\nafter") == [fact]
-    assert facts.lines(f"before\n{row}\nafter")[0].line == 1
+    assert facts.find_lines(f"before\n{row}\nafter")[0].line == 1
 
 
 @pytest.mark.promise("T2")
@@ -159,7 +159,7 @@ def test_what_is_not_quite_a_fact_is_only_text(row):
 
 @given(some.raw_texts | some.broken_texts)
 def test_any_text_can_be_read_for_facts(text):
-    found = facts.facts_of(text, "subject", Scope("global"), "p", 1)
+    found = facts.parse_facts(text, "subject", Scope("global"), "p", 1)
     rows = text.split("\n")
     for fact in found:
         assert fact.label in rows[fact.line - 1]
@@ -203,9 +203,9 @@ def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
     ],
 )
 def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
-    (found,) = facts.unread(f"before\n{row}\nafter")
+    (found,) = facts.find_unreadable(f"before\n{row}\nafter")
     assert found.line == 1 and problem in found.problem
-    assert facts.unread(f"```\n{row}\n```") == []
+    assert facts.find_unreadable(f"```\n{row}\n```") == []
     assert stated(row) == []
 
 
@@ -219,18 +219,18 @@ def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
     ],
 )  # fmt: skip
 def test_what_is_read_or_not_meant_as_a_fact_is_not_named(row):
-    assert facts.unread(row) == []
+    assert facts.find_unreadable(row) == []
 
 
 @given(some.raw_texts | some.broken_texts)
 def test_a_line_is_read_or_named_and_never_both(text):
-    read, named = {line.line for line in facts.lines(text)}, {one.line for one in facts.unread(text)}
+    read, named = {line.line for line in facts.find_lines(text)}, {one.line for one in facts.find_unreadable(text)}
     assert not read & named
 
 
 def test_facts_carry_their_subject_place_and_links():
     text = "# Ada\n- [2026-03-27] works_at: [[Acme]] and [[Bell Labs|Bell]]\n"
-    (fact,) = facts.facts_of(text, "Ada", Scope("project", "p"), "projects/p/notes/ada.md", 7)
+    (fact,) = facts.parse_facts(text, "Ada", Scope("project", "p"), "projects/p/notes/ada.md", 7)
     assert (fact.subject, fact.line, fact.path, fact.scope) == (
         "Ada",
         8,
@@ -263,10 +263,10 @@ def test_facts_carry_their_subject_place_and_links():
     ids=range(16),
 )
 def test_hostile_lines_are_read_in_one_go(text):
-    facts.facts_of(text, "s", Scope("global"), "p", 1)
+    facts.parse_facts(text, "s", Scope("global"), "p", 1)
     facts.set_fact(text, "a", "new", "2026-05-01", False)
-    facts.unread(text)
-    facts.current_text(text, "2026-05-01")
+    facts.find_unreadable(text)
+    facts.drop_ended_facts(text, "2026-05-01")
 
 
 # --- showing ----------------------------------------------------------------------------------------------------------
@@ -274,29 +274,30 @@ def test_hostile_lines_are_read_in_one_go(text):
 
 def test_the_current_text_leaves_out_closed_lines_and_nothing_else():
     text = "# Canary\r\n\n- ~~[2026-02-01] share: 5 %~~ ended 2026-09-01\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
-    assert facts.current_text(text, "2026-10-01T00:00:00Z") == (
+    assert facts.drop_ended_facts(text, "2026-10-01T00:00:00Z") == (
         "# Canary\r\n\n- [2026-09-01] share: 10 %\r\n  ~~crossed~~ out\n"
     )
-    assert facts.current_text(text, "2026-09-01") == facts.current_text(text, "2026-10-01")
-    assert facts.current_text(text, "2026-08-31T23:59:59Z") == text
+    assert facts.drop_ended_facts(text, "2026-09-01") == facts.drop_ended_facts(text, "2026-10-01")
+    assert facts.drop_ended_facts(text, "2026-08-31T23:59:59Z") == text
 
 
 @given(some.raw_texts)
 def test_a_text_without_closed_facts_is_current_as_it_stands(text):
     kept = "\n".join(row for row in text.split("\n") if "~~[" not in row and "] ~~" not in row)
-    assert facts.current_text(kept, "2026-01-01") == kept
+    assert facts.drop_ended_facts(kept, "2026-01-01") == kept
 
 
 def test_a_struck_line_that_cannot_be_read_is_not_current():
     text = "# Canary\n- ~~[2026-02-01] a: 5 %~~\n- [2026-02-01] ~~a: 6 %~~ old\n~~[2026-01-01] a: 4 %~~ SUPERSEDED\nx"
-    assert facts.current_text(text, "2026-10-01") == "# Canary\nx"
-    assert facts.current_text("- [2026-02-01] a: 5 % SUPERSEDED\n- [2026-03-01] b: 1", "2026-10-01") == "- [2026-03-01] b: 1"
+    assert facts.drop_ended_facts(text, "2026-10-01") == "# Canary\nx"
+    text = "- [2026-02-01] a: 5 % SUPERSEDED\n- [2026-03-01] b: 1"
+    assert facts.drop_ended_facts(text, "2026-10-01") == "- [2026-03-01] b: 1"
 
 
 def test_a_statement_says_what_holds_and_since_when():
     stated = ("Canary", "share of traffic", "10 %", "2026-09-01")
-    assert facts.statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
-    assert facts.statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
+    assert facts.format_statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
+    assert facts.format_statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
 
 
 # --- several files ------------------------------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(sa
         for name, rows in said_in.items()
         for number, (start, value, end) in enumerate(rows)
     ]
-    every = facts.settle(statements, None)
+    every = facts.resolve_statements(statements, None)
     assert len(every) == len(statements)
     for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
         rows = [(one.fact, one.updated) for one in statements]
@@ -320,14 +321,14 @@ def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(sa
         holding = [(one, name) for one, name in rows if facts._covers_fact(one, at(when))]
         several = any(one.path == two.path and one.value != two.value for one, _ in holding for two, _ in holding)
         wanted = [(one.path, one.line) for one, name in holding if several or name == max(begun)[2]]
-        found = facts.settle(statements, when)
+        found = facts.resolve_statements(statements, when)
         assert [(one.path, one.line) for one in found] == wanted
         assert all(one.valid_to is None or at(one.valid_to) > at(when) for one in found)
         stale = {place for one in found for place in one.stale_in}
         assert not stale & {f"{one.path}:{one.line}" for one in found}
-        outdated = {(one.path, one.line) for one in facts.outdated(statements, when)}
+        outdated = {(one.path, one.line) for one in facts.find_outdated(statements, when)}
         assert outdated == {(one.path, one.line) for one, _ in holding} - set(wanted)
-    now = {(one.path, one.line): one for one in facts.settle(statements, "2026-12-31")}
+    now = {(one.path, one.line): one for one in facts.resolve_statements(statements, "2026-12-31")}
     assert [one for one in every if one.valid_to is None] == [one for one in now.values() if one.valid_to is None]
 
 
@@ -373,7 +374,7 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current():
 @pytest.mark.promise("T3")
 @given(st.lists(SAID, min_size=1, max_size=9), some.raw_texts)
 def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, start):
-    start = "\n".join(row for row in start.split("\n") if not facts.lines(row))
+    start = "\n".join(row for row in start.split("\n") if not facts.find_lines(row))
     text, oracles = start, {}
     for label, value, on in sets:
         oracle = oracles.setdefault(facts.fold(label), Oracle())
@@ -381,17 +382,17 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
         edit = facts.set_fact(text, label, value, on, False)
         text = edit.text
         assert edit.action == oracle.say(value, on)
-        written = facts.lines(text)[[line.line for line in facts.lines(text)].index(edit.line)]
+        written = facts.find_lines(text)[[line.line for line in facts.find_lines(text)].index(edit.line)]
         assert (facts.fold(written.label), written.value) == (facts.fold(label), value)
         if edit.action == "unchanged":
             assert text == before
             assert value in values_at(text, label, on) and written.value == value
         else:
             assert written.valid_from == on
-            assert len(facts.lines(text)) == len(facts.lines(before)) + 1  # nothing is ever removed
+            assert len(facts.find_lines(text)) == len(facts.find_lines(before)) + 1  # nothing is ever removed
         assert facts.set_fact(text, label, value, on, False).action == "unchanged"
     for label, oracle in oracles.items():
-        mine = [line for line in facts.lines(text) if facts.fold(line.label) == label]
+        mine = [line for line in facts.find_lines(text) if facts.fold(line.label) == label]
         assert [(line.valid_to is None) for line in mine].count(True) == 1
         assert sorted((at(line.valid_from), line.value) for line in mine) == sorted(
             (at(on), v) for on, v in oracle.sets
@@ -409,9 +410,9 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
 @pytest.mark.promise("T3")
 @given(st.lists(SAID, min_size=1, max_size=8), some.raw_texts)
 def test_every_other_line_survives_byte_for_byte(sets, start):
-    kept = [row for row in start.split("\n") if not facts.lines(row)]
+    kept = [row for row in start.split("\n") if not facts.find_lines(row)]
     after = said("\n".join(kept), *sets).split("\n")
-    others = [row for row in after if not facts.lines(row)]
+    others = [row for row in after if not facts.find_lines(row)]
     while kept and not kept[-1].strip():  # blank lines at the very end make room
         kept.pop()
     assert others[: len(kept)] == kept
@@ -425,7 +426,7 @@ def test_each_retired_fact_names_what_retired_it(sets):
     for label, value, on in sets:
         edit = facts.set_fact(text, label, value, on, False)
         text = edit.text
-        every = facts.facts_of(text, "s", Scope("global"), "p", 0)
+        every = facts.parse_facts(text, "s", Scope("global"), "p", 0)
         for old in edit.retired:
             named = [
                 one.retired_by
@@ -433,14 +434,14 @@ def test_each_retired_fact_names_what_retired_it(sets):
                 if (one.label, one.value, one.valid_from, one.valid_to) == (old.label, old.value, old.valid_from, on)
             ]
             assert f"[{on}] {label.strip()}: {value}" in named
-    for one in facts.facts_of(text, "s", Scope("global"), "p", 0):
+    for one in facts.parse_facts(text, "s", Scope("global"), "p", 0):
         assert (one.retired_by is None) == (one.valid_to is None)
         assert one.retired_by is None or one.retired_by.startswith("[")  # a fact, not only a date
 
 
 def test_a_line_a_person_ended_without_an_heir_says_when():
     text = "- ~~[2026-03-20] a: b~~ ended 2026-03-27\n- [2026-03-27] other: c"
-    assert facts.facts_of(text, "s", Scope("global"), "p", 0)[0].retired_by == "superseded 2026-03-27"
+    assert facts.parse_facts(text, "s", Scope("global"), "p", 0)[0].retired_by == "superseded 2026-03-27"
 
 
 @pytest.mark.promise("T3")
@@ -448,7 +449,7 @@ def test_a_line_a_person_ended_without_an_heir_says_when():
 def test_several_values_at_once_only_when_asked(sets, last):
     label, value, on = last
     text = said("", *sets, many=True)
-    mine = [line for line in facts.lines(text) if facts.fold(line.label) == facts.fold(label)]
+    mine = [line for line in facts.find_lines(text) if facts.fold(line.label) == facts.fold(label)]
     assert sorted(line.value for line in mine) == sorted(
         {value for name, value, _ in sets if facts.fold(name) == facts.fold(label)}
     )

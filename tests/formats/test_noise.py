@@ -61,33 +61,33 @@ PROSE = [
 
 @pytest.mark.parametrize("text", NOISE)
 def test_noise_is_removed_and_what_was_said_beside_it_stays(text):
-    assert noise.removed(text) == ""
-    assert noise.removed(f"{text}\n\nFix the uploader.") == "Fix the uploader."
-    assert noise.removed(f"Fix the uploader.\n{text}\n") == "Fix the uploader."
-    assert noise.removed(f"{text}\n{text}") == ""
+    assert noise.remove_noise_from_text(text) == ""
+    assert noise.remove_noise_from_text(f"{text}\n\nFix the uploader.") == "Fix the uploader."
+    assert noise.remove_noise_from_text(f"Fix the uploader.\n{text}\n") == "Fix the uploader."
+    assert noise.remove_noise_from_text(f"{text}\n{text}") == ""
 
 
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_that_mentions_such_a_tag_stays_byte_for_byte(text):
-    assert noise.removed(text) == text
-    assert noise.without(TranscriptLine("user", text)).text == text
+    assert noise.remove_noise_from_text(text) == text
+    assert noise.remove_noise(TranscriptLine("user", text)).text == text
 
 
 def test_only_what_was_typed_is_left_of_a_command_or_an_editors_preface():
     command = "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>{}</command-args>"
-    assert noise.removed(command.format("the upload fails on large files")) == "the upload fails on large files"
+    assert noise.remove_noise_from_text(command.format("the upload fails on large files")) == "the upload fails on large files"
     preface = "# Context from my IDE setup:\n\n## Active file: src/pay.ts\n\n## My request for Codex:\nadd a retry to charge\n"
-    assert noise.removed(preface) == "add a retry to charge"
-    assert noise.removed("<user-memory-input>use tabs</user-memory-input>") == "use tabs"
-    assert noise.removed("<ide_selection>three\nlines</ide_selection>Explain this") == "Explain this"
+    assert noise.remove_noise_from_text(preface) == "add a retry to charge"
+    assert noise.remove_noise_from_text("<user-memory-input>use tabs</user-memory-input>") == "use tabs"
+    assert noise.remove_noise_from_text("<ide_selection>three\nlines</ide_selection>Explain this") == "Explain this"
 
 
 def test_what_an_assistant_writes_is_kept_but_for_turns_that_a_client_makes_up():
     for text in NOISE:
-        assert noise.without(TranscriptLine("assistant", text)).text == text
-    assert noise.without(TranscriptLine("assistant", "No response requested.")).text == ""
+        assert noise.remove_noise(TranscriptLine("assistant", text)).text == text
+    assert noise.remove_noise(TranscriptLine("assistant", "No response requested.")).text == ""
     start = "This is the Gemini CLI. We are setting up the context for our chat.\nToday's date is Friday.\nMore"
-    assert noise.without(TranscriptLine("user", start)).text == ""
+    assert noise.remove_noise(TranscriptLine("user", start)).text == ""
 
 
 ODD = ["```", "~~~", "words", "", " ", "<command-args>", "</command-args>", "</system-reminder>"]
@@ -96,13 +96,13 @@ PIECES = st.sampled_from([*NOISE, *PROSE, *ODD])
 
 @given(st.lists(st.tuples(PIECES, st.sampled_from(["\n", "\n\n", " ", ""])), max_size=8))
 def test_removing_noise_twice_changes_nothing_more(pieces):
-    once = noise.removed("".join(piece + between for piece, between in pieces))
-    assert noise.removed(once) == once
+    once = noise.remove_noise_from_text("".join(piece + between for piece, between in pieces))
+    assert noise.remove_noise_from_text(once) == once
 
 
 @given(st.text("abc <>`~#\n"))
 def test_a_text_without_noise_is_left_alone(text):
-    assert noise.removed(text) == text
+    assert noise.remove_noise_from_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_text_without_noise_is_left_alone(text):
 )
 def test_a_text_full_of_openings_is_read_in_no_time(text):
     start = time.perf_counter()
-    noise.removed(text * 40_000)
-    noise.removed(text * 40_000 + "</system-reminder> x")
+    noise.remove_noise_from_text(text * 40_000)
+    noise.remove_noise_from_text(text * 40_000 + "</system-reminder> x")
     assert time.perf_counter() - start < 10
 
 
@@ -172,8 +172,8 @@ def test_of_a_transcript_only_what_somebody_said_is_kept_and_once(memory, tmp_pa
 def test_a_home_that_kept_the_noise_before_gets_no_turn_twice(open_memory, tmp_path, rows, monkeypatch):
     (tmp_path / "t.jsonl").write_bytes(lines_of(rows))
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "without", lambda said: said)
-        patch.setattr(noise, "removed", lambda text: text)
+        patch.setattr(noise, "remove_noise", lambda said: said)
+        patch.setattr(noise, "remove_noise_from_text", lambda text: text)
         with open_memory() as before:
             bring(before, tmp_path / "t.jsonl")
     with open_memory() as memory:

@@ -12,7 +12,7 @@ from strategies import NASTY, raw_texts, stamps
 
 from holdfast.errors import UsageError
 from holdfast.formats import transcript
-from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
+from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader, TranscriptLine
 from holdfast.verbs.brief import render
 
 _JSON = st.recursive(
@@ -58,7 +58,7 @@ def test_fields_that_are_not_ours_are_kept(more):
 
 @given(raw_texts.filter(bool), raw_texts, stamps)
 def test_a_header_comes_out_as_it_went_in(session, client, started):
-    header = Header(session, client, started)
+    header = TranscriptHeader(session, client, started)
     assert transcript.parse_header(transcript.render_header(header)) == header
 
 
@@ -96,23 +96,23 @@ def test_an_id_of_the_source_is_kept_as_it_is():
 
 
 def test_the_same_words_said_again_are_another_turn():
-    seen = Tally()
-    ids = [transcript.counted(TranscriptLine("user", "yes"), "s", seen).id for _ in range(3)]
-    again = Tally()
+    seen = CompactMap()
+    ids = [transcript.assign_id(TranscriptLine("user", "yes"), "s", seen).id for _ in range(3)]
+    again = CompactMap()
     assert len(set(ids)) == 3
-    assert [transcript.counted(TranscriptLine("user", "yes"), "s", again).id for _ in range(3)] == ids
+    assert [transcript.assign_id(TranscriptLine("user", "yes"), "s", again).id for _ in range(3)] == ids
 
 
 def test_a_word_repeated_a_hundred_thousand_times_is_counted_in_no_time():
-    seen, start = Tally(), time.process_time()
+    seen, start = CompactMap(), time.process_time()
     for _ in range(100_000):
-        transcript.counted(TranscriptLine("user", "ok"), "s", seen)
+        transcript.assign_id(TranscriptLine("user", "ok"), "s", seen)
     assert time.process_time() - start < 20
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**64 - 1), st.integers(0, 2**32 - 1)), max_size=3000))
 def test_a_tally_is_a_dictionary(pairs):
-    tally, wanted = Tally(), dict(pairs)
+    tally, wanted = CompactMap(), dict(pairs)
     for mark, value in pairs:
         tally.put(mark, value)
     assert {mark: tally.get(mark) for mark in wanted} == wanted
@@ -120,7 +120,7 @@ def test_a_tally_is_a_dictionary(pairs):
 
 
 def test_an_id_that_comes_with_another_text_is_kept_beside_the_first_and_once():
-    known = Known()
+    known = KnownTurns()
     first, second = TranscriptLine("user", "one", "a"), TranscriptLine("user", "two", "a")
     assert known.admit(first) == first
     kept = known.admit(second)
@@ -147,19 +147,19 @@ def test_a_name_that_is_none_of_ours_becomes_a_digest(name):
     ],
 )  # fmt: skip
 def test_times_in_the_ways_that_transcripts_have_them(value, time):
-    assert transcript.time_of(value) == time
+    assert transcript.parse_time(value) == time
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-13-01", True, -5, 10**20, float("inf"), [], {}])
 def test_what_is_no_date_is_an_error_or_none(value):
     with pytest.raises(UsageError):
-        transcript.time_of(value)
-    assert transcript.lenient_time(value) is None
+        transcript.parse_time(value)
+    assert transcript.parse_time_or_none(value) is None
 
 
 @given(raw_texts, st.integers(20, 60))
 def test_a_text_is_cut_within_its_bytes_with_a_mark(text, most):
-    short = transcript.cut(text, most)
+    short = transcript.truncate(text, most)
     assert len(short.encode()) <= most
     assert short == text or (short.endswith(transcript.CUT) and text.startswith(short.removesuffix(transcript.CUT)))
 
@@ -172,51 +172,53 @@ def test_a_text_is_cut_within_its_bytes_with_a_mark(text, most):
 def test_a_briefing_is_taken_out_and_what_people_wrote_stays(before, note, after):
     block = brief(note or "x")
     text = f"{before}\n{block}{after}"
-    assert transcript.stripped(text).split() == transcript.stripped(f"{before}\n{after}").split()
+    assert transcript.strip_own_output(text).split() == transcript.strip_own_output(f"{before}\n{after}").split()
 
 
 @pytest.mark.promise("H3")
 @pytest.mark.parametrize("size", range(40, 900, 61))
 def test_a_briefing_that_was_cut_anywhere_after_its_opening_leaves_no_note(size):
     block = brief("the harbour is grey", 5)
-    left = transcript.stripped(f"{block[:size]}\nWhat about Monday?")
+    left = transcript.strip_own_output(f"{block[:size]}\nWhat about Monday?")
     assert "harbour" not in left and "What about Monday?" in left
 
 
 @pytest.mark.promise("H3")
 def test_a_briefing_whose_middle_was_cut_out_is_taken_out():
     block = brief("the harbour is grey", 5)
-    assert transcript.stripped(f"Hello. {block[:150]} [...] {block[-100:]}Bye.") == "Hello. Bye."
+    assert transcript.strip_own_output(f"Hello. {block[:150]} [...] {block[-100:]}Bye.") == "Hello. Bye."
 
 
 @pytest.mark.promise("H3")
 def test_a_briefing_within_json_is_taken_out():
     text = json.dumps({"prompt": f"Hello. {brief('the harbour')}Bye."})
-    assert json.loads(transcript.stripped(text)) == {"prompt": "Hello. Bye."}
+    assert json.loads(transcript.strip_own_output(text)) == {"prompt": "Hello. Bye."}
 
 
 @pytest.mark.promise("H3")
 def test_a_wrapper_that_held_only_a_briefing_goes_with_it():
-    assert transcript.stripped(f"<hook_context>{brief()}</hook_context>\n\nWhat now?") == "What now?"
+    assert transcript.strip_own_output(f"<hook_context>{brief()}</hook_context>\n\nWhat now?") == "What now?"
 
 
 @pytest.mark.promise("H3")
 def test_what_is_rendered_into_a_file_is_taken_out_and_a_stray_mark_eats_nothing():
     block = "<!-- holdfast:begin -->\n- harbour\n<!-- holdfast:end -->"
-    assert transcript.stripped(f"# Rules\n{block}\nBe kind.") == "# Rules\n\nBe kind."
-    assert transcript.stripped("I saw <!-- holdfast:begin --> in a file") == "I saw <!-- holdfast:begin --> in a file"
+    assert transcript.strip_own_output(f"# Rules\n{block}\nBe kind.") == "# Rules\n\nBe kind."
+    assert transcript.strip_own_output("I saw <!-- holdfast:begin --> in a file") == "I saw <!-- holdfast:begin --> in a file"
 
 
 @given(st.lists(st.sampled_from(NASTY) | st.text(max_size=5), max_size=10).map("".join))
 def test_a_text_without_a_block_is_kept_byte_for_byte(text):
     if '<holdfast-memory id="' not in text and "<!-- holdfast:begin -->" not in text:
-        assert transcript.stripped(text) == text
+        assert transcript.strip_own_output(text) == text
 
 
 def test_a_text_full_of_openings_is_stripped_in_no_time():
     start = time.process_time()
     for number in (None, 0):
         marks = [f"{number if number is not None else place:012x}" for place in range(30_000)]
-        transcript.stripped("".join([f'<holdfast-memory id="{mark}">' for mark in marks]))
-        transcript.stripped("".join([f'<holdfast-memory id="{mark}"></holdfast-memory id="{mark[::-1]}">' for mark in marks]))
+        transcript.strip_own_output("".join([f'<holdfast-memory id="{mark}">' for mark in marks]))
+        transcript.strip_own_output(
+            "".join([f'<holdfast-memory id="{mark}"></holdfast-memory id="{mark[::-1]}">' for mark in marks])
+        )
     assert time.process_time() - start < 20

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Memory, clients, config
 from holdfast import hooks as doors_hook
 from holdfast.base import failure_log
-from holdfast.clients.base import EVENTS, Heard
+from holdfast.clients.base import EVENTS, HookInput
 
 NESTED = ("claude-code", "codex", "gemini", "qwen")  # clients that take hookSpecificOutput
 OPEN = "<holdfast-memory id="
@@ -251,16 +251,16 @@ def test_all_that_is_said_with_a_prompt_is_within_the_clients_cap(note, home, fo
     known = clients.load(client)
     for cap in (known.cap, 1400, 900, 500):
         monkeypatch.setattr(type(known), "cap", cap)
-        heard = Heard("prompt", f"s{cap}", str(folder), prompt="when do we deploy thing 3?")
+        heard = HookInput("prompt", f"s{cap}", str(folder), prompt="when do we deploy thing 3?")
         said = doors_hook._told_by(known, heard, config.load(str(home)))
         assert "A reminder from Holdfast" in said and len(said) <= cap
 
 
 def test_the_reminder_is_taken_out_of_what_is_kept():
-    from holdfast.formats.transcript import stripped
+    from holdfast.formats.transcript import strip_own_output
     from holdfast.verbs.brief.render import reminder
 
-    assert stripped(f"before\n{reminder()}after") == "before\nafter"
+    assert strip_own_output(f"before\n{reminder()}after") == "before\nafter"
 
 
 # --- events -----------------------------------------------------------------------------------------------------------

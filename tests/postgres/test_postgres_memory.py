@@ -20,7 +20,7 @@ from holdfast.postgres.pipeline import Connection
 from holdfast.postgres.pool import hang_up
 
 HERE = Scope("project", "demo")
-HEADER = transcript.Header("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
+HEADER = transcript.TranscriptHeader("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
 SAID = [transcript.render_header(HEADER), transcript.render(transcript.TranscriptLine("user", "words"))]
 SECRET = "The vault opens with seven silver herrings."
 

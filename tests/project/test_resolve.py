@@ -17,9 +17,9 @@ from holdfast import config
 from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.ledger import SqliteLedger
-from holdfast.project.git import normalise
+from holdfast.project.git import normalise_url
 from holdfast.project.marker import read_marker, write_marker
-from holdfast.project.resolve import Project, look, settle
+from holdfast.project.resolve import Project, find_candidates, resolve_project
 
 NOW = "2026-04-16T10:30:00Z"
 URL = "https://git.example.com/team/app.git"
@@ -66,7 +66,7 @@ class World:
         return self.tmp / name
 
     def settle(self, folder: Path, **options: bool) -> Project:
-        return settle(look(str(folder), None, **options), self.ledger, self.noted.__contains__)
+        return resolve_project(find_candidates(str(folder), None, **options), self.ledger, self.noted.__contains__)
 
     def store(self, folder: Path, **options: bool) -> str:
         """As a store does: settle, then there is a folder on the shelf."""
@@ -88,8 +88,8 @@ def world(tmp_path):
 @pytest.mark.promise("P1")
 def test_an_override_is_taken_as_it_is_and_remembers_nothing(world):
     folder = world.repository("app", URL)
-    found = look(str(folder), "My.Project_1-x", False)
-    assert settle(found, world.ledger, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
+    found = find_candidates(str(folder), "My.Project_1-x", False)
+    assert resolve_project(found, world.ledger, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
     assert not world.home.exists()
 
 
@@ -99,20 +99,20 @@ def test_an_override_is_taken_as_it_is_and_remembers_nothing(world):
 )
 def test_an_override_that_breaks_the_rule_is_rejected(tmp_path, bad):
     with pytest.raises(InvalidKey) as refusal:
-        look(str(tmp_path), bad, False)
+        find_candidates(str(tmp_path), bad, False)
     assert refusal.value.fix
 
 
 @pytest.mark.promise("P1")
 def test_an_override_of_the_full_length_is_accepted(tmp_path):
-    assert look(str(tmp_path), "x" * 128, False).override == "x" * 128
+    assert find_candidates(str(tmp_path), "x" * 128, False).override == "x" * 128
 
 
 @pytest.mark.promise("P1")
 def test_the_remote_comes_before_the_marker_and_the_marker_before_the_path(world):
     folder = world.repository("app")
     by_path = world.settle(folder)
-    assert (by_path.how, by_path.id) == ("path", look(str(folder)).path)
+    assert (by_path.how, by_path.id) == ("path", find_candidates(str(folder)).path)
     marker = write_marker(str(folder), world.ledger, NOW)
     assert world.settle(folder) == Project(marker, (), "marker")
     world.git(folder, "remote", "add", "origin", URL)
@@ -127,7 +127,7 @@ def test_any_folder_below_the_root_is_the_same_project(world):
     deep = folder / "src" / "deep"
     deep.mkdir(parents=True)
     assert world.settle(deep) == world.settle(folder) == world.settle(folder / ".git" / "hooks")
-    assert look(str(deep)).root == str(folder)
+    assert find_candidates(str(deep)).root == str(folder)
 
 
 @pytest.mark.promise("P1")
@@ -152,7 +152,7 @@ def test_every_id_can_be_the_name_of_a_folder(world):
     for name in ("Ünï çode", "漢字", "🙂", "a" * 200, "-x-", "..x", os.fsdecode(b"\xff\xfe")):
         folder = world.tmp / name
         folder.mkdir()
-        assert is_name(look(str(folder)).path), name
+        assert is_name(find_candidates(str(folder)).path), name
         assert is_name(world.settle(folder).id)
 
 
@@ -181,7 +181,7 @@ def test_all_spellings_of_one_remote_are_one_project(world):
     ids = set()
     for url in SAME:
         world.git(folder, "remote", "set-url", "origin", url)
-        ids.add(look(str(folder)).remote)
+        ids.add(find_candidates(str(folder)).remote)
     (id,) = ids
     assert id.startswith("repo-")
 
@@ -200,13 +200,13 @@ def test_all_spellings_of_one_remote_are_one_project(world):
     ],
 )
 def test_different_remotes_are_different_projects(one, other):
-    assert normalise(one, "/base") != normalise(other, "/base")
+    assert normalise_url(one, "/base") != normalise_url(other, "/base")
 
 
 @pytest.mark.promise("P1")
 def test_ports_and_addresses_in_brackets_are_understood():
-    assert normalise("ssh://git@[::1]:22/x/y.git", "/") == normalise("git@[::1]:x/y", "/")
-    assert normalise("[git.example.com:2222]:x/y", "/") == normalise("ssh://git.example.com:2222/x/y", "/")
+    assert normalise_url("ssh://git@[::1]:22/x/y.git", "/") == normalise_url("git@[::1]:x/y", "/")
+    assert normalise_url("[git.example.com:2222]:x/y", "/") == normalise_url("ssh://git.example.com:2222/x/y", "/")
 
 
 @pytest.mark.promise("P1")
@@ -216,7 +216,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
     here = str(tmp_path / "work")
     wanted = (f"{tmp_path}/real", "real")
     for url in (f"{tmp_path}/real.git", f"{tmp_path}/link.git/", f"file://{tmp_path}/real.git", "../link.git"):
-        assert normalise(url, here) == wanted, url
+        assert normalise_url(url, here) == wanted, url
 
 
 @pytest.mark.promise("P1")
@@ -237,7 +237,7 @@ def test_the_raw_url_is_kept_nowhere(world, url):
     folder = world.repository("app", url)
     world.store(folder)
     world.ledger.put_place("x", "y", "z")
-    found = look(str(folder))
+    found = find_candidates(str(folder))
     assert "s3cr3t" not in repr(found)
     kept = b"".join(path.read_bytes() for path in world.home.rglob("*") if path.is_file())
     assert b"s3cr3t" not in kept
@@ -249,9 +249,9 @@ def test_origin_is_preferred_and_otherwise_the_first_by_name(world):
     folder = world.repository("app")
     world.git(folder, "remote", "add", "zeta", "https://git.example.com/z")
     world.git(folder, "remote", "add", "alpha", "https://git.example.com/a")
-    assert look(str(folder)).remote.startswith("a-")
+    assert find_candidates(str(folder)).remote.startswith("a-")
     world.git(folder, "remote", "add", "origin", "https://git.example.com/o")
-    assert look(str(folder)).remote.startswith("o-")
+    assert find_candidates(str(folder)).remote.startswith("o-")
 
 
 CONFIGS = {
@@ -274,17 +274,17 @@ CONFIGS = {
 @pytest.mark.parametrize("how", CONFIGS)
 def test_a_config_is_read_as_git_reads_it(world, how):
     folder = world.repository("app", URL)
-    expected = look(str(folder)).remote
+    expected = find_candidates(str(folder)).remote
     (folder / ".git" / "config").write_bytes(CONFIGS[how].encode())
     assert world.git(folder, "config", "--get-all", "remote.origin.url").startswith("https://git.example.com/team/app")
-    assert look(str(folder)).remote == expected
+    assert find_candidates(str(folder)).remote == expected
 
 
 @pytest.mark.promise("P1")
 def test_a_remote_with_an_odd_name_is_found(world):
     folder = world.repository("app")
     (folder / ".git" / "config").write_text(f'[remote "a\\"b ] c"]\n\turl = {URL}\n')
-    assert look(str(folder)).remote.startswith("app-")
+    assert find_candidates(str(folder)).remote.startswith("app-")
 
 
 # ── tolerance ──
@@ -327,13 +327,13 @@ def test_a_config_that_cannot_be_read_falls_through(world):
     config = folder / ".git" / "config"
     config.unlink()
     config.mkdir()
-    assert look(str(folder)).remote is None
+    assert find_candidates(str(folder)).remote is None
     config.rmdir()
     os.mkfifo(config)
-    assert look(str(folder)).remote is None
+    assert find_candidates(str(folder)).remote is None
     config.unlink()
     config.symlink_to(config)
-    assert look(str(folder)).remote is None
+    assert find_candidates(str(folder)).remote is None
     assert world.settle(folder).how == "path"
 
 
@@ -346,7 +346,7 @@ def test_a_git_file_that_leads_nowhere_still_ends_the_search(world, pointer):
     inner = outer / "inner"
     inner.mkdir()
     (inner / ".git").write_bytes(pointer)
-    found = look(str(inner))
+    found = find_candidates(str(inner))
     assert (found.root, found.remote, found.checkout) == (str(inner), None, None)
     assert world.settle(inner).id != world.settle(outer).id
 
@@ -362,7 +362,7 @@ def test_what_only_looks_like_git_is_passed_over(world):
     }.items():
         (outer / name).mkdir()
         make(outer / name / ".git")
-        assert look(str(outer / name)).root == str(outer), name
+        assert find_candidates(str(outer / name)).root == str(outer), name
 
 
 @pytest.mark.promise("P1")
@@ -370,14 +370,14 @@ def test_a_commondir_that_leads_nowhere_falls_through(world):
     folder = world.repository("app", URL)
     for content in (b"", b"\0", b"/nowhere/at/all", b"commondir"):
         (folder / ".git" / "commondir").write_bytes(content)
-        found = look(str(folder))
+        found = find_candidates(str(folder))
         assert (found.root, found.remote) == (str(folder), None)
 
 
 @pytest.mark.promise("P1")
 @pytest.mark.parametrize("cwd", ["/nowhere/at/all", "\0", "/a\0b", "", ".", "\ud800", "/" + "x/" * 3000, "/" + "y" * 5000])
 def test_a_strange_folder_still_gives_an_id(world, cwd):
-    project = settle(look(cwd), world.ledger, world.noted.__contains__)
+    project = resolve_project(find_candidates(cwd), world.ledger, world.noted.__contains__)
     assert is_name(project.id)
 
 
@@ -385,7 +385,7 @@ def test_a_strange_folder_still_gives_an_id(world, cwd):
 def test_a_folder_that_was_removed_under_us_still_gives_an_id(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    code = "import os; from holdfast.project.resolve import look; os.rmdir(os.getcwd()); print(look('.').path)"
+    code = "import os; from holdfast.project.resolve import find_candidates; os.rmdir(os.getcwd()); print(find_candidates('.').path)"
     done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, check=True)
     assert is_name(done.stdout.strip())
 
@@ -395,8 +395,8 @@ def test_nothing_heavy_is_imported_to_find_a_project(world):
     code = """
 import sys
 before = set(sys.modules)
-from holdfast.project.resolve import look, settle
-look(sys.argv[1])
+from holdfast.project.resolve import find_candidates, resolve_project
+find_candidates(sys.argv[1])
 heavy = {"json", "subprocess", "pathlib", "hashlib", "typing", "logging", "dataclasses"}
 print(sorted(heavy & (set(sys.modules) - before)))
 """
@@ -413,7 +413,7 @@ def test_clones_of_one_remote_share_a_project(world):
     for name in ("one", "two"):
         world.git(world.tmp, "clone", "-q", str(source), name)
     one, two = world.tmp / "one", world.tmp / "two"
-    assert look(str(one)).cloned
+    assert find_candidates(str(one)).cloned
     assert world.store(one) == world.store(two)
 
 
@@ -434,7 +434,7 @@ def test_worktrees_share_a_project(world, url, first):
     world.git(folder, "worktree", "add", "-q", str(tree), "-b", "feature")
     id = world.store(world.tmp / first)
     assert world.settle(folder).id == world.settle(tree).id == id
-    assert look(str(tree)).root == str(tree)
+    assert find_candidates(str(tree)).root == str(tree)
 
 
 @pytest.mark.promise("P2")
@@ -483,7 +483,7 @@ def test_a_submodule_is_a_project_of_its_own(world):
     library = world.repository("library")
     folder = world.repository("app", URL)
     world.git(folder, "submodule", "--quiet", "add", str(library), "vendored")
-    inner, outer = look(str(folder / "vendored")), look(str(folder))
+    inner, outer = find_candidates(str(folder / "vendored")), find_candidates(str(folder))
     assert inner.root == str(folder / "vendored")
     assert inner.remote.startswith("library-")
     assert world.store(folder / "vendored") != world.store(folder)
@@ -584,16 +584,16 @@ def test_memory_survives_the_fading_of_the_reflog(world):
     folder = world.repository("app", URL, at=long_ago)
     world.git(folder, "commit", "-q", "--allow-empty", "-m", "more")
     id = world.store(folder)
-    before = look(str(folder))
+    before = find_candidates(str(folder))
     world.git(folder, "reflog", "expire", "--all", "--expire=90.days")
-    after = look(str(folder))
+    after = find_candidates(str(folder))
     assert before.checkout != after.checkout
     assert (before.cloned, after.cloned) == (False, True)
     assert world.settle(folder).id == id
     world.git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed")
     assert world.settle(folder).id == id
     world.git(folder, "reflog", "expire", "--all", "--expire=now")
-    assert look(str(folder)).checkout is None
+    assert find_candidates(str(folder)).checkout is None
     assert world.settle(folder).id == id
 
 
@@ -658,7 +658,7 @@ def test_a_home_that_cannot_be_written_to_still_resolves(world):
 @pytest.mark.promise("P2")
 def test_resolving_can_be_told_to_remember_nothing(world):
     folder = world.repository("app", URL)
-    project = settle(look(str(folder)), world.ledger, world.noted.__contains__, remember=False)
+    project = resolve_project(find_candidates(str(folder)), world.ledger, world.noted.__contains__, remember=False)
     assert project.how == "remote"
     assert not world.home.exists()
 
@@ -717,7 +717,7 @@ def test_a_copy_of_a_repository_is_a_project_of_its_own_even_when_the_original_g
     id = world.store(folder)
     copy = world.tmp / "copy"
     shutil.copytree(folder, copy, symlinks=True)
-    assert look(str(copy)).checkout == look(str(folder)).checkout
+    assert find_candidates(str(copy)).checkout == find_candidates(str(folder)).checkout
     own = world.store(copy)
     assert own != id
     assert world.settle(folder).id == id
@@ -728,7 +728,7 @@ def test_a_copy_of_a_repository_is_a_project_of_its_own_even_when_the_original_g
 @pytest.mark.promise("P2", "N8")
 def test_repositories_that_began_in_the_same_second_alike_stay_apart(world):
     one, two = (world.repository(f"{name}/app", at=1_700_000_000) for name in ("one", "two"))
-    assert look(str(one)).checkout == look(str(two)).checkout
+    assert find_candidates(str(one)).checkout == find_candidates(str(two)).checkout
     first, second = world.store(one), world.store(two)
     assert first != second
     for folder, id in ((one, first), (two, second)):
@@ -842,7 +842,7 @@ def test_a_copy_of_a_marked_folder_is_another_project_and_is_not_touched(world, 
     shutil.copytree(marked, copy)
     before = marker_file(copy).read_bytes()
     project = world.settle(copy)
-    assert project == Project(look(str(copy)).path, (), "path")
+    assert project == Project(find_candidates(str(copy)).path, (), "path")
     assert project.id.startswith("copy-")
     (copy / "below").mkdir()
     assert world.settle(copy / "below") == project
@@ -872,8 +872,8 @@ def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked
 @pytest.mark.promise("P3")
 def test_a_marker_of_another_home_is_foreign(world, marked):
     stranger = SqliteLedger(str(world.tmp / "other-home"))
-    project = settle(look(str(marked)), stranger, world.noted.__contains__)
-    assert project == Project(look(str(marked)).path, (), "path")
+    project = resolve_project(find_candidates(str(marked)), stranger, world.noted.__contains__)
+    assert project == Project(find_candidates(str(marked)).path, (), "path")
     with pytest.raises(Conflict) as refusal:
         write_marker(str(marked), stranger, NOW)
     assert refusal.value.fix
@@ -910,7 +910,7 @@ def test_a_corrupt_marker_falls_through_to_the_path_and_is_not_touched(world, ho
     marker_file(folder).write_bytes(CORRUPT[how])
     world.ledger.put_place("a-project", GOOD["nonce"], str(folder))
     world.ledger.put_place("empty-nonce", "", str(folder))
-    assert world.settle(folder) == Project(look(str(folder)).path, (), "path")
+    assert world.settle(folder) == Project(find_candidates(str(folder)).path, (), "path")
     assert marker_file(folder).read_bytes() == CORRUPT[how]
     with pytest.raises(Conflict):
         write_marker(str(folder), world.ledger, NOW)
@@ -953,11 +953,11 @@ def test_the_search_for_a_marker_ends_at_the_root_of_the_repository(world, marke
     inner = marked / "inner"
     inner.mkdir()
     world.git(inner, "init", "-q")
-    assert look(str(inner)).marker is None
+    assert find_candidates(str(inner)).marker is None
     (inner / "deep").mkdir()
     id = write_marker(str(inner / "deep"), world.ledger, NOW)
     assert world.settle(inner / "deep").id == id
-    assert look(str(inner / "deep")).root == str(inner)
+    assert find_candidates(str(inner / "deep")).root == str(inner)
     assert world.settle(inner).id != id
 
 

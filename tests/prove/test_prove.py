@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.clients.base import Change, Client, Place, Session
-from holdfast.clients.parts import server, text
+from holdfast.clients.base import Change, Client, InstallTarget, Session
+from holdfast.clients.parts import server_entry, to_json
 from holdfast.errors import NotFound, UsageError
 from holdfast_prove import checks, run
 from holdfast_prove.dialects.base import Ask, Said
@@ -33,10 +33,10 @@ class Pretend(Client):
         self.mode = mode
 
     def changes(self, place):
-        words = server(self, place)
+        words = server_entry(self, place)
         hooks = {ours: place.shell("hook", self.name, own) for own, ours in self.events.items()}
         told = {"hooks": hooks, "server": [words["command"], *words["args"]]}
-        return [Change(os.path.join(place.home, "pretend.json"), "file", text(told))]
+        return [Change(os.path.join(place.home, "pretend.json"), "file", to_json(told))]
 
     def session(self, place, url, prompt, program):
         return Session((program, str(SCRIPT), url, prompt, os.path.join(place.home, "pretend.json"), self.mode))
@@ -176,7 +176,7 @@ def test_the_stage_holds_one_word_for_briefings_and_one_that_only_a_recall_finds
 
 
 def test_a_program_that_is_not_there_cannot_be_proven(tmp_path):
-    place = Place(home=str(tmp_path), environ={"PATH": str(tmp_path)}, command=(HOLDFAST,))
+    place = InstallTarget(home=str(tmp_path), environ={"PATH": str(tmp_path)}, command=(HOLDFAST,))
     with pytest.raises(NotFound, match="--program"):
         run.find_program(Pretend(), place, None)
     with pytest.raises(UsageError, match="no program that can be run"):
@@ -199,7 +199,7 @@ def runnable():
     """A client that can be run without a person."""
     from holdfast import clients
 
-    place = Place(home="/h", environ={}, command=("holdfast",))
+    place = InstallTarget(home="/h", environ={}, command=("holdfast",))
     known = [(name, clients.load(name)) for name in clients.names()]
     yes = [name for name, client in known if client.session(place, "http://m", "hi", "p")]
     return yes, [name for name, _ in known if name not in yes]

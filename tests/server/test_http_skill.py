@@ -12,10 +12,10 @@ import pytest
 from test_http_serve import started
 
 from holdfast.clients import parts
-from holdfast.clients.base import Place
+from holdfast.clients.base import InstallTarget
 from holdfast.server.routes.table import Routes
 
-SKILL = parts.skills(Place("/u", {}, ("holdfast",), gateway=True))["skills/update-memory/SKILL.md"]
+SKILL = parts.skill_files(InstallTarget("/u", {}, ("holdfast",), gateway=True))["skills/update-memory/SKILL.md"]
 MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
 

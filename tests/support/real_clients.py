@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import clients
 from holdfast.clients import install as install_module
-from holdfast.clients.base import Place
+from holdfast.clients.base import InstallTarget
 from holdfast_prove import run
 from holdfast_prove.model_server import Model
 from holdfast_prove.sandbox import Stage, write
@@ -63,7 +63,7 @@ class Prepared:
         self.client = clients.load(name)
         self.url = NOWHERE
         self.base = run._environment(surroundings(), self.stage, NOWHERE)
-        self.place = Place(home=self.stage.home, environ=self.base, command=(HOLDFAST,), memory=self.stage.memory)
+        self.place = InstallTarget(home=self.stage.home, environ=self.base, command=(HOLDFAST,), memory=self.stage.memory)
         self.session = self._session(NOWHERE, "hi")
         for path, text in self.session.files.items():
             write(path, text)

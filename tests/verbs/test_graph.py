@@ -35,12 +35,14 @@ TEXTS = {
 
 def known(texts: dict[str, str] = TEXTS) -> list[Fact]:
     return [
-        fact for subject, text in texts.items() for fact in dated.facts_of(text, subject, Scope("global"), f"{subject}.md", 1)
+        fact
+        for subject, text in texts.items()
+        for fact in dated.parse_facts(text, subject, Scope("global"), f"{subject}.md", 1)
     ]
 
 
 def fact(subject: str, label: str, value: str, start: str = "2026-01-01", end: str | None = None) -> Fact:
-    return dated.facts_of(
+    return dated.parse_facts(
         f"- [{start}] {label}: {value}" if end is None else f"- ~~[{start}] {label}: {value}~~ superseded {end}",
         subject, Scope("global"), "", 1,
     )[0]  # fmt: skip

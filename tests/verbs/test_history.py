@@ -407,7 +407,7 @@ def test_what_is_planted_in_place_of_a_file_is_never_followed(memory, kept, kind
         expand(memory, "some-id")
 
 
-@pytest.mark.parametrize("first", [b"not a header\n", transcript.render_header(transcript.Header("other", "c", ""))])
+@pytest.mark.parametrize("first", [b"not a header\n", transcript.render_header(transcript.TranscriptHeader("other", "c", ""))])
 def test_a_file_that_is_not_this_sessions_is_left_alone(memory, kept, first):
     kept.file().parent.mkdir(parents=True)
     kept.file().write_bytes(first)

@@ -91,7 +91,7 @@ class Resident:
         self._home = home
         self._open = open_memory
         self._memories = MemoryCache(_CALLERS)
-        self._settings = config.stamp(home)
+        self._settings = config.config_file_id(home)
         self._listening: Any = None
         self._stopped = False
 
@@ -169,7 +169,7 @@ class Resident:
         if set(who) - set(_WHO) or set(asked) - set(_ASKED):
             raise UsageError("unknown field in the question", "Ask with the version that answers")
         whose = {name: who.get(name) for name in _WHO}
-        settings, query = config.stamp(self._home), asked.pop("query", "")
+        settings, query = config.config_file_id(self._home), asked.pop("query", "")
         if settings != self._settings:
             self._settings = settings
             self._memories.let_go()  # those in use go by what they were opened with, to the end of their call

@@ -89,9 +89,9 @@ class Output:
         """The text in a colour, if there is anybody to see it."""
         if not text or not style or self._plain or self.json or not _is_terminal(stream or sys.stdout):
             return text
-        from holdfast.config import colour_wanted
+        from holdfast.config import wants_colour
 
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if colour_wanted() else text
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if wants_colour() else text
 
     # --- shapes --------------------------------------------------------------------------------------------------
 

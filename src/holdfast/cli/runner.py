@@ -86,8 +86,10 @@ class Invocation:
             return {}
         from holdfast import config
 
-        settings = {name: config.named(_OF_STORE[name]) for name in given}
-        return {one.field: config.from_text(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()}
+        settings = {name: config.find_setting(_OF_STORE[name]) for name in given}
+        return {
+            one.field: config.parse_value(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()
+        }
 
     def _at_gateway(self, settings: Config) -> Memory | None:
         """The memory at the address that is meant; None where that is this machine after all."""
@@ -99,9 +101,9 @@ class Invocation:
 
     def _origin(self) -> str:
         """Who types: a person, unless a coding agent says that it runs this. An agent cannot speak as a person."""
-        from holdfast.config import agent_at_work
+        from holdfast.config import runs_in_agent
 
-        if not agent_at_work():
+        if not runs_in_agent():
             return "user"
         if self["origin"] == "user":
             from holdfast.errors import Refused

@@ -9,7 +9,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Client, Place
+    from holdfast.clients.base import Client, InstallTarget
     from holdfast.config import Config
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -30,19 +30,19 @@ def load(name: str) -> Client:
     return client
 
 
-def place(config: Config) -> Place:
+def install_target(config: Config) -> InstallTarget:
     """Where an install of this user takes place."""
-    from holdfast.clients.base import Place
-    from holdfast.config import find_home, surroundings, user_home
+    from holdfast.clients.base import InstallTarget
+    from holdfast.config import environment, find_home, user_home
 
-    environ, command = surroundings(), _command()
+    environ, command = environment(), _command()
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
         command = (*command, "--home", config.home)  # what the client starts does not know of our variable
     gateway = bool(config.url or config.token or config.store)
-    return Place(user_home(environ), environ, command, config.home, _folder(), gateway)
+    return InstallTarget(user_home(environ), environ, command, config.home, _folder(), gateway)
 
 
-def rubric() -> str:
+def usage_guide() -> str:
     """What an agent should know about memory (D3): what to keep, where, and when to ask. One text for every door."""
     with open(os.path.join(_HERE, "skills", "rubric.md"), encoding="utf-8") as file:
         return file.read()

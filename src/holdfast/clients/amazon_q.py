@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 
 class AmazonQ(Client):
@@ -19,13 +19,13 @@ class AmazonQ(Client):
     plain = True  # what is printed is added to the context as it is
     note = "Choose the agent: `q chat --agent holdfast`."
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import agent, text
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import agent_entry, to_json
 
         path = os.path.join(self.folder(place), "cli-agents", "holdfast.json")
-        return [Change(path, "file", text(agent(self, place, self.events)))]
+        return [Change(path, "file", to_json(agent_entry(self, place, self.events)))]
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".aws/amazonq")
 
 

@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place, Session
+    from holdfast.clients.base import InstallTarget, Session
 
 
 class ClaudeCode(Client):
@@ -24,7 +24,7 @@ class ClaudeCode(Client):
     folder_env = ("CLAUDE_PROJECT_DIR",)
     session_env = ("CLAUDE_CODE_SESSION_ID",)
 
-    def changes(self, place: Place) -> list[Change]:
+    def changes(self, place: InstallTarget) -> list[Change]:
         """The plugin stands in our own home; the settings name it."""
         from holdfast.clients.parts import plugin_files, plugin_folder
 
@@ -38,31 +38,31 @@ class ClaudeCode(Client):
             Change(known, "trace", None, ("holdfast",)),
         ]
 
-    def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import grouped, manifest, server, skills, text
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import grouped_hooks, manifest, server_entry, skill_files, to_json
 
         about = manifest()
         market = {
             "name": "holdfast", "owner": {"name": "Holdfast"}, "metadata": {"description": about["description"]},
             "plugins": [{"name": "holdfast", "source": "./", "description": about["description"]}],
         }  # fmt: skip
-        hooks = grouped(self, place, starts="startup|clear|compact")
+        hooks = grouped_hooks(self, place, starts="startup|clear|compact")
         return {
-            ".claude-plugin/plugin.json": text(about),
-            ".claude-plugin/marketplace.json": text(market),
-            "hooks/hooks.json": text({"hooks": hooks}),
+            ".claude-plugin/plugin.json": to_json(about),
+            ".claude-plugin/marketplace.json": to_json(market),
+            "hooks/hooks.json": to_json({"hooks": hooks}),
             # without alwaysLoad the tools hide behind a search for tools
-            ".mcp.json": text({"mcpServers": {"holdfast": server(self, place, alwaysLoad=True)}}),
-            **skills(place),
+            ".mcp.json": to_json({"mcpServers": {"holdfast": server_entry(self, place, alwaysLoad=True)}}),
+            **skill_files(place),
         }
 
-    def auto_memory(self, place: Place, folder: str) -> list[Change]:
+    def auto_memory(self, place: InstallTarget, folder: str) -> list[Change]:
         """What the model writes by itself goes into a folder of ours. In the project's local settings, because those of the
         user would put every project's memory into this one's."""
         path = os.path.join(place.project, ".claude", "settings.local.json")
         return [Change(path, "entry", folder, ("autoMemoryDirectory",))]
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
 
         recall = "mcp__plugin_holdfast_holdfast__memory_recall"
@@ -73,7 +73,7 @@ class ClaudeCode(Client):
         }  # fmt: skip
         return Session((program, "-p", prompt, *words), env)
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".claude", "CLAUDE_CONFIG_DIR")
 
 

@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place, Session
+    from holdfast.clients.base import InstallTarget, Session
 
 
 class Codex(Client):
@@ -23,25 +23,25 @@ class Codex(Client):
     transcripts = "codex"
     note = "Codex skips hooks that nobody trusts, and does not say so: start `codex`, type /hooks, and trust those of Holdfast."
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import grouped, skills
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import grouped_hooks, skill_files
 
         folder = self.folder(place)
         hooks = [
             Change(os.path.join(folder, "hooks.json"), "item", group, ("hooks", event))
-            for event, groups in grouped(self, place).items()
+            for event, groups in grouped_hooks(self, place).items()
             for group in groups
         ]
-        texts = [Change(os.path.join(folder, path), "file", text) for path, text in skills(place).items()]
+        texts = [Change(os.path.join(folder, path), "file", text) for path, text in skill_files(place).items()]
         return [Change(os.path.join(folder, "config.toml"), "toml", self._server(place)), *hooks, *texts]
 
-    def _server(self, place: Place) -> str:
+    def _server(self, place: InstallTarget) -> str:
         """The server's table. Its environment is stripped, so all that it must know stands in its words."""
         import json
 
-        from holdfast.clients.parts import server
+        from holdfast.clients.parts import server_entry
 
-        told = server(self, place)
+        told = server_entry(self, place)
         return "\n".join([
             "[mcp_servers.holdfast]",
             f"command = {json.dumps(told['command'], ensure_ascii=False)}",  # TOML has no pairs of escapes
@@ -50,21 +50,21 @@ class Codex(Client):
             "startup_timeout_sec = 30",
         ])  # fmt: skip
 
-    def plugin(self, place: Place) -> dict[str, str]:
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
         """A plugin of the format that Claude Code made known, which Codex loads as well."""
-        from holdfast.clients.parts import grouped, manifest, server, skills, text
+        from holdfast.clients.parts import grouped_hooks, manifest, server_entry, skill_files, to_json
 
         about = manifest()
         market = {"name": "holdfast", "owner": {"name": "Holdfast"}, "plugins": [{"name": "holdfast", "source": "./"}]}
         return {
-            ".claude-plugin/plugin.json": text(about),
-            ".claude-plugin/marketplace.json": text(market),
-            "hooks/hooks.json": text({"hooks": grouped(self, place)}),
-            ".mcp.json": text({"mcpServers": {"holdfast": server(self, place)}}),
-            **skills(place),
+            ".claude-plugin/plugin.json": to_json(about),
+            ".claude-plugin/marketplace.json": to_json(market),
+            "hooks/hooks.json": to_json({"hooks": grouped_hooks(self, place)}),
+            ".mcp.json": to_json({"mcpServers": {"holdfast": server_entry(self, place)}}),
+            **skill_files(place),
         }
 
-    def trouble(self, place: Place) -> list[tuple[str, str]]:
+    def trouble(self, place: InstallTarget) -> list[tuple[str, str]]:
         """Hooks that wait for the user's trust, which Codex writes down in its config."""
         import tomllib
 
@@ -84,7 +84,7 @@ class Codex(Client):
         what = f"Codex has not been told to trust the hooks in {ours}, and skips them"
         return [(what, "Start `codex`, type /hooks, and trust them")]
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         """Hooks are trusted for this one run, since nobody is there to trust them."""
         from holdfast.clients.base import Session
 
@@ -105,7 +105,7 @@ class Codex(Client):
         env = {"CODEX_HOME": self.folder(place), "PROOF_KEY": "none"}
         return Session((program, *words), env, {os.path.join(self.folder(place), "config.toml"): config})
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".codex", "CODEX_HOME")
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Place, Session
+    from holdfast.clients.base import InstallTarget, Session
 
 
 class Copilot(Client):
@@ -28,42 +28,42 @@ class Copilot(Client):
         """One field and no other: what other clients take is dropped here."""
         return flat("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import skills, text
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import skill_files, to_json
 
         folder = self.folder(place)
-        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skills(place).items()]
+        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skill_files(place).items()]
         return [
             Change(os.path.join(folder, "mcp-config.json"), "entry", self._server(place), ("mcpServers", "holdfast")),
-            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", text(self._hooks(place))),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(place))),
             *texts,
         ]
 
-    def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import manifest, skills, text
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import manifest, skill_files, to_json
 
         return {
-            "plugin.json": text(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
-            "hooks/hooks.json": text(self._hooks(place)),
-            ".mcp.json": text({"mcpServers": {"holdfast": self._server(place)}}),
-            **skills(place),
+            "plugin.json": to_json(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
+            "hooks/hooks.json": to_json(self._hooks(place)),
+            ".mcp.json": to_json({"mcpServers": {"holdfast": self._server(place)}}),
+            **skill_files(place),
         }
 
-    def _server(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.parts import server
+    def _server(self, place: InstallTarget) -> dict[str, Any]:
+        from holdfast.clients.parts import server_entry
 
-        return {"type": "local", **server(self, place, tools=["*"])}
+        return {"type": "local", **server_entry(self, place, tools=["*"])}
 
-    def _hooks(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.parts import SECONDS, command
+    def _hooks(self, place: InstallTarget) -> dict[str, Any]:
+        from holdfast.clients.parts import SECONDS, hook_command
 
         hooks = {
-            own: [{"type": "command", "bash": command(self, place, own), "timeoutSec": SECONDS[ours]}]
+            own: [{"type": "command", "bash": hook_command(self, place, own), "timeoutSec": SECONDS[ours]}]
             for own, ours in self.events.items()
         }
         return {"version": 1, "hooks": hooks}
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
 
         env = {
@@ -72,7 +72,7 @@ class Copilot(Client):
         }  # fmt: skip
         return Session((program, "-p", prompt, "--allow-all-tools"), env)
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".copilot", "COPILOT_HOME")
 
 

@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client, flat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 
 class Cursor(Client):
@@ -24,21 +24,21 @@ class Cursor(Client):
     def said(self, event: str, text: str) -> str:
         return flat("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import SECONDS, command, server
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import SECONDS, hook_command, server_entry
 
         folder = self.folder(place)
         hooks = os.path.join(folder, "hooks.json")
         return [
-            Change(os.path.join(folder, "mcp.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
             Change(hooks, "default", 1, ("version",)),
             *[
-                Change(hooks, "item", {"command": command(self, place, own), "timeout": SECONDS[ours]}, ("hooks", own))
+                Change(hooks, "item", {"command": hook_command(self, place, own), "timeout": SECONDS[ours]}, ("hooks", own))
                 for own, ours in self.events.items()
             ],
         ]
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".cursor")
 
 

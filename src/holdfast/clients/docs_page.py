@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from holdfast import clients
-from holdfast.clients.base import Place
+from holdfast.clients.base import InstallTarget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.clients.base import Client
 
-_PLACE = Place("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
+_PLACE = InstallTarget("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
 _HEAD = (
     "Client", "Name", "Briefing", "With a prompt", "Before compaction", "Capture", "Tools", "Server's words", "Plugin",
     "Proven with",
@@ -88,7 +88,7 @@ is new.
 """
 
 
-def page() -> str:
+def render() -> str:
     """The whole page."""
     known = [clients.load(name) for name in clients.names()]
     table = [_row(_HEAD), _row(["---"] * len(_HEAD)), *[_row(_capabilities(client)) for client in known]]

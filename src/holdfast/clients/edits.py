@@ -6,26 +6,26 @@ import os
 
 from holdfast.errors import Refused
 from holdfast.file_edit import json_entries, markdown_block, toml_block
-from holdfast.file_edit.jsonc import Unreadable, parse
+from holdfast.file_edit.jsonc import InvalidJson, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from holdfast.clients.base import Change, Client, Place
-    from holdfast.file_edit.file import Found
+    from holdfast.clients.base import Change, Client, InstallTarget
+    from holdfast.file_edit.file import FileSnapshot
 
 _CORRECT = "Correct it and run it again; nothing was changed"
 _UNTOUCHED = "Correct it and run it again, or paste what --print shows; nothing was changed"
 
 
-def edited(client: Client, place: Place, found: Found, changes: list[Change], known: bool) -> bytes:
+def apply_changes(client: Client, place: InstallTarget, found: FileSnapshot, changes: list[Change], known: bool) -> bytes:
     """The file with these changes. A file that is to be all ours must not be somebody else's."""
     text, mine = _text(found), ours(client, place)
     for change in changes:
         if change.how == "file":
-            strange = found.bytes is not None and text != change.value and not known and not within(found.path, place.memory)
+            strange = found.bytes is not None and text != change.value and not known and not is_within(found.path, place.memory)
             if strange:
                 raise Refused(f"{found.path} is there already, and is not ours", "Move it away, and run it again")
             text = change.value
@@ -36,13 +36,13 @@ def edited(client: Client, place: Place, found: Found, changes: list[Change], kn
     return text.encode()
 
 
-def restored(
-    client: Client, place: Place, found: Found, changes: list[Change], before: bytes | None, known: bool
+def remove_changes(
+    client: Client, place: InstallTarget, found: FileSnapshot, changes: list[Change], before: bytes | None, known: bool
 ) -> bytes | None:
     """The file without these changes; None if nothing but ours was ever in it. `known` is whether an install of ours was
     there: otherwise a file that is to be all ours is only ours if it says what we would say."""
     whole = next((change for change in changes if change.how == "file"), None)
-    if found.bytes is None or (whole and (known or within(found.path, place.memory))):
+    if found.bytes is None or (whole and (known or is_within(found.path, place.memory))):
         return before
     if whole:
         return None if found.bytes == whole.value.encode() else found.bytes
@@ -51,13 +51,13 @@ def restored(
     for change in sorted(changes, key=lambda one: one.how == "default"):  # what only holds the rest together goes last
         try:
             text = _take(text, change, mine, old, place)
-        except Unreadable as error:
+        except InvalidJson as error:
             raise Refused(f"{found.path} is not valid JSON: {error}", _CORRECT) from None
     made_by_us = before is None and text.strip("\ufeff \t\r\n") in ("", "{}") and text != _text(found)
     return None if made_by_us else text.encode()
 
 
-def pasted(client: Client, place: Place, changes: list[Change]) -> list[tuple[str, str]]:
+def render_for_paste(client: Client, place: InstallTarget, changes: list[Change]) -> list[tuple[str, str]]:
     """The same for people who paste: each file as it would be if it held nothing else."""
     texts: dict[str, str] = {}
     for change in changes:
@@ -68,7 +68,7 @@ def pasted(client: Client, place: Place, changes: list[Change]) -> list[tuple[st
     return [*texts.items(), *client.to_paste(place).items()]
 
 
-def ours(client: Client, place: Place) -> Callable[[Any], bool]:
+def ours(client: Client, place: InstallTarget) -> Callable[[Any], bool]:
     """Tells our items from others: somewhere in them our command is run for this client, or its plugin is named."""
     mark, folder = f" hook {client.name} ", os.path.join(place.memory, "plugins", client.name)
 
@@ -90,14 +90,14 @@ def _must_be_readable(text: str, path: str, client: Client) -> None:
         parse(text)
         if client.strict:
             json.loads(text.removeprefix("\ufeff"))
-    except Unreadable as error:
+    except InvalidJson as error:
         raise Refused(f"{path} with our entries in it would not be valid JSON: {error}", _UNTOUCHED) from None
     except ValueError as error:
         what = f"{path} has comments or trailing commas, and {client.title} refuses all of such a file: {error}"
         raise Refused(what, "Make it plain JSON and run it again; nothing was changed") from None
 
 
-def within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
     return bool(folder) and os.path.abspath(path).startswith(os.path.join(os.path.abspath(folder), ""))
 
 
@@ -106,32 +106,32 @@ def _put(text: str, change: Change, mine: Callable[[Any], bool], path: str) -> s
         if change.how == "entry":
             return json_entries.put(text, change.keys, change.value)
         if change.how == "default":
-            return json_entries.default(text, change.keys, change.value)
+            return json_entries.put_if_missing(text, change.keys, change.value)
         if change.how == "item":
-            return json_entries.add(text, change.keys, change.value, mine)
+            return json_entries.add_item(text, change.keys, change.value, mine)
         if change.how == "toml":
             return toml_block.put(text, change.value)
         return markdown_block.put(text, change.value, markdown_block.ABOUT_BEGIN, markdown_block.ABOUT_END)
-    except Unreadable as error:
+    except InvalidJson as error:
         raise Refused(f"{path} is not valid JSON: {error}", _UNTOUCHED) from None
-    except json_entries.Misfit as error:
+    except json_entries.WrongType as error:
         raise Refused(f"{path}: {error}", _UNTOUCHED) from None
     except ValueError as error:  # of TOML
         raise Refused(f"{path} with our lines in it would not be valid TOML: {error}", _UNTOUCHED) from None
 
 
-def _take(text: str, change: Change, mine: Callable[[Any], bool], old: str, place: Place) -> str:
+def _take(text: str, change: Change, mine: Callable[[Any], bool], old: str, place: InstallTarget) -> str:
     if change.how == "toml":
-        return toml_block.take(text, change.value, mine)
+        return toml_block.remove(text, change.value, mine)
     if change.how == "block":
-        return markdown_block.take(text, markdown_block.ABOUT_BEGIN, markdown_block.ABOUT_END)
+        return markdown_block.remove(text, markdown_block.ABOUT_BEGIN, markdown_block.ABOUT_END)
     if change.how == "default":
         document = parse(text)
         alone = document is not None and document.value == {change.keys[-1]: change.value}
-        return json_entries.take(text, change.keys) if alone or (old and not json_entries.has(old, change.keys)) else text
+        return json_entries.remove(text, change.keys) if alone or (old and not json_entries.exists(old, change.keys)) else text
     if change.how == "trace":
-        return json_entries.take(text, change.keys) if _mentions(text, change.keys, place.memory) else text
-    less = json_entries.drop(text, change.keys, mine) if change.how == "item" else _take_entry(text, change, old, place)
+        return json_entries.remove(text, change.keys) if _mentions(text, change.keys, place.memory) else text
+    less = json_entries.remove_item(text, change.keys, mine) if change.how == "item" else _take_entry(text, change, old, place)
     return text if less == text else _without_holders(less, change, old)
 
 
@@ -140,21 +140,25 @@ def _without_holders(text: str, change: Change, old: str) -> str:
     deepest = len(change.keys) if change.how == "item" else len(change.keys) - 1
     for length in range(deepest, 0, -1):
         keys = change.keys[:length]
-        if json_entries.empty(text, keys):
-            text = json_entries.emptied(text, keys, old) if json_entries.has(old, keys) else json_entries.take(text, keys)
+        if json_entries.is_empty(text, keys):
+            text = (
+                json_entries.restore_empty(text, keys, old)
+                if json_entries.exists(old, keys)
+                else json_entries.remove(text, keys)
+            )
     return text
 
 
-def _take_entry(text: str, change: Change, old: str, place: Place) -> str:
+def _take_entry(text: str, change: Change, old: str, place: InstallTarget) -> str:
     """Out it goes; an entry that stood there before us comes back as it was. One that does not bear our name is ours only as
     long as it leads to us."""
     if "holdfast" not in change.keys[-1] and not _mentions(text, change.keys, place.memory):
         return text
-    if not json_entries.has(old, change.keys):
-        return json_entries.take(text, change.keys)
+    if not json_entries.exists(old, change.keys):
+        return json_entries.remove(text, change.keys)
     return (
-        json_entries.put(text, change.keys, json_entries.value(old, change.keys))
-        if json_entries.has(text, change.keys)
+        json_entries.put(text, change.keys, json_entries.get(old, change.keys))
+        if json_entries.exists(text, change.keys)
         else text
     )
 
@@ -162,10 +166,10 @@ def _take_entry(text: str, change: Change, old: str, place: Place) -> str:
 def _mentions(text: str, keys: tuple[str, ...], folder: str) -> bool:
     import json
 
-    return json_entries.has(text, keys) and json.dumps(folder)[1:-1] in json.dumps(json_entries.value(text, keys))
+    return json_entries.exists(text, keys) and json.dumps(folder)[1:-1] in json.dumps(json_entries.get(text, keys))
 
 
-def _text(found: Found) -> str:
+def _text(found: FileSnapshot) -> str:
     try:
         return (found.bytes or b"").decode("utf-8")
     except UnicodeDecodeError as error:

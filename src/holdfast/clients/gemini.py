@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Heard, Place, Session
+    from holdfast.clients.base import HookInput, InstallTarget, Session
 
 
 class Gemini(Client):
@@ -23,7 +23,7 @@ class Gemini(Client):
     }  # fmt: skip
     transcripts = "gemini"
 
-    def heard(self, event: str, data: dict[str, Any]) -> Heard:
+    def heard(self, event: str, data: dict[str, Any]) -> HookInput:
         """A headless prompt comes with what hooks put before it, also what we did."""
         heard = super().heard(event, data)
         return heard.replace(prompt=_without_context(heard.prompt)) if "<hook_context>" in heard.prompt else heard
@@ -31,28 +31,35 @@ class Gemini(Client):
     def said(self, event: str, text: str) -> str:
         return super().said(event, text) or "{}"  # only JSON is taken
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import plugin_files, plugin_folder, text
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import plugin_files, plugin_folder, to_json
 
         link = {"source": plugin_folder(self, place), "type": "link"}
         folder = os.path.join(self.folder(place), "extensions", "holdfast")
-        return [*plugin_files(self, place), Change(os.path.join(folder, ".gemini-extension-install.json"), "file", text(link))]
+        return [
+            *plugin_files(self, place),
+            Change(os.path.join(folder, ".gemini-extension-install.json"), "file", to_json(link)),
+        ]
 
-    def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import grouped, manifest, server, skills, text
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import grouped_hooks, manifest, server_entry, skill_files, to_json
 
         about = manifest()
         extension = {
             "name": about["name"], "version": about["version"], "description": about["description"],
-            "mcpServers": {"holdfast": server(self, place, cwd="${workspacePath}")},
+            "mcpServers": {"holdfast": server_entry(self, place, cwd="${workspacePath}")},
         }  # fmt: skip
         # PreCompress is left out: it fires before every call of the model
-        hooks = grouped(self, place, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
-        return {"gemini-extension.json": text(extension), "hooks/hooks.json": text({"hooks": hooks}), **skills(place)}
+        hooks = grouped_hooks(self, place, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
+        return {
+            "gemini-extension.json": to_json(extension),
+            "hooks/hooks.json": to_json({"hooks": hooks}),
+            **skill_files(place),
+        }
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
-        from holdfast.clients.parts import text
+        from holdfast.clients.parts import to_json
 
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}}, "telemetry": {"enabled": False},
@@ -63,9 +70,9 @@ class Gemini(Client):
             "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "none", "GEMINI_CLI_HOME": os.path.dirname(self.folder(place)),
             "GEMINI_CLI_NO_RELAUNCH": "true",
         }  # fmt: skip
-        return Session((program, *words), env, {os.path.join(self.folder(place), "settings.json"): text(settings)})
+        return Session((program, *words), env, {os.path.join(self.folder(place), "settings.json"): to_json(settings)})
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return os.path.join(place.environ.get("GEMINI_CLI_HOME") or place.home, ".gemini")
 
 

@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 
 class Generic(Client):
@@ -19,29 +19,31 @@ class Generic(Client):
     per_project = True
     note = "Paste the server into your agent's MCP settings: `holdfast install generic --print` shows it."
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients import rubric
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients import usage_guide
 
-        return [Change(os.path.join(place.project, "AGENTS.md"), "block", rubric())]
+        return [Change(os.path.join(place.project, "AGENTS.md"), "block", usage_guide())]
 
-    def to_paste(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import command, server, text
+    def to_paste(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import hook_command, server_entry, to_json
 
-        hooks = "\n".join([command(self, place, event) for event in self.injects]) + "\n"
+        hooks = "\n".join([hook_command(self, place, event) for event in self.injects]) + "\n"
         return {
-            "your agent's MCP settings": text({"mcpServers": {"holdfast": server(self, place)}}),
+            "your agent's MCP settings": to_json({"mcpServers": {"holdfast": server_entry(self, place)}}),
             "hooks at the start of a session and at a prompt, if your agent has such; what they print is for the model": hooks,
         }
 
-    def plugin(self, place: Place) -> dict[str, str]:
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
         """A bundle by the rules of Agent Plugins 1.0."""
-        from holdfast.clients.parts import manifest, server, skills, text
+        from holdfast.clients.parts import manifest, server_entry, skill_files, to_json
 
         schema = "https://agent-plugins.org/schemas/1.0.0"
         return {
-            "plugin.json": text(manifest(**{"$schema": f"{schema}/plugin.schema.json"})),
-            "mcp.json": text({"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server(self, place)}}),
-            **skills(place),
+            "plugin.json": to_json(manifest(**{"$schema": f"{schema}/plugin.schema.json"})),
+            "mcp.json": to_json(
+                {"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server_entry(self, place)}}
+            ),
+            **skill_files(place),
         }
 
 

@@ -9,20 +9,20 @@ from holdfast.models import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 
-def problems(place: Place) -> list[Problem]:
+def find_problems(place: InstallTarget) -> list[Problem]:
     """What keeps each installed client from using this memory, with what to do."""
-    return [problem for name in install.installed(place) for problem in _of_one(name, place)]
+    return [problem for name in install.list_installed(place) for problem in _of_one(name, place)]
 
 
-def _of_one(name: str, place: Place) -> list[Problem]:
+def _of_one(name: str, place: InstallTarget) -> list[Problem]:
     try:
         client = clients.load(name)
-        known = install.load(place, name)
+        known = install.load_record(place, name)
         changes = [change for change in client.changes(place) if change.path in known]  # not those of another project
-        outdated = [step.path for step in install.planned(client, place, changes) if step.changes]
+        outdated = [step.path for step in install.plan_install(client, place, changes) if step.changes]
     except HoldfastError as error:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
     again = f"holdfast install {name}"

@@ -13,14 +13,14 @@ from holdfast.clients import edits
 from holdfast.clients.base import Change
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.file_edit import file
-from holdfast.file_edit.file import Found
+from holdfast.file_edit.file import FileSnapshot
 from holdfast.home import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Client, Place
+    from holdfast.clients.base import Client, InstallTarget
 
 _FOLDER = "installed"
 
@@ -28,7 +28,7 @@ _FOLDER = "installed"
 class Step(Record):
     """One file, as it is and as it would be; None where there is none."""
 
-    found: Found
+    found: FileSnapshot
     new: bytes | None
     before: bytes | None = None  # what an uninstall puts back
     parts: tuple[Change, ...] = ()  # what of it is ours
@@ -57,7 +57,7 @@ class Step(Record):
         return {"path": self.path, "action": self.action, "diff": diff(self), "kept": self.kept}
 
 
-class Kept(Record):
+class InstallRecord(Record):
     """What an install left behind, for the way back."""
 
     after: str  # the digest of what we left
@@ -66,29 +66,29 @@ class Kept(Record):
     parts: tuple[Change, ...] = ()
 
 
-def install(client: Client, place: Place, seconds: float = 30) -> list[Step]:
+def install(client: Client, place: InstallTarget, seconds: float = 30) -> list[Step]:
     """All of it at once, for whoever asks nobody."""
-    steps = planned(client, place, client.changes(place))
+    steps = plan_install(client, place, client.changes(place))
     apply(client, place, steps, seconds)
     return steps
 
 
-def uninstall(client: Client, place: Place, seconds: float = 30, everywhere: bool = False) -> list[Step]:
+def uninstall(client: Client, place: InstallTarget, seconds: float = 30, everywhere: bool = False) -> list[Step]:
     """The way back at once."""
-    steps = undone(client, place, everywhere)
+    steps = plan_uninstall(client, place, everywhere)
     revert(client, place, steps, seconds, everywhere)
     return steps
 
 
-def planned(client: Client, place: Place, changes: list[Change]) -> list[Step]:
+def plan_install(client: Client, place: InstallTarget, changes: list[Change]) -> list[Step]:
     """What an install would do, each file once, in the order of the changes."""
-    record, steps = load(place, client.name), []
+    record, steps = load_record(place, client.name), []
     for path, mine in _by_file(changes):
         found, kept = file.read(path), record.get(path)
-        new = edits.edited(client, place, found, mine, kept is not None)
+        new = edits.apply_changes(client, place, found, mine, kept is not None)
         as_left = kept is not None and found.bytes is not None and kept.after == _digest(found.bytes)
         old = kept.before if kept else None
-        before = old if as_left else edits.restored(client, place, found, mine, old, kept is not None)
+        before = old if as_left else edits.remove_changes(client, place, found, mine, old, kept is not None)
         parts = [*mine, *[one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]]
         theirs = found.bytes is not None and new != found.bytes and _made_theirs(place, path, mine, kept, as_left)
         whole = any(one.how == "file" for one in mine)
@@ -96,14 +96,14 @@ def planned(client: Client, place: Place, changes: list[Change]) -> list[Step]:
     return [step for step in steps if step.changes or step.path not in record]
 
 
-def undone(client: Client, place: Place, everywhere: bool = False) -> list[Step]:
+def plan_uninstall(client: Client, place: InstallTarget, everywhere: bool = False) -> list[Step]:
     """What an uninstall would do. Of a client that is told in every project's own folder, only this project's part goes,
     unless `everywhere` is meant; the plugin that was made for it goes with the last. The gateway's skill goes whether there is
     a gateway or not: an earlier install may have written it."""
     from holdfast.clients.parts import plugin_files
 
     place = place.replace(gateway=True)
-    record, steps = load(place, client.name), []
+    record, steps = load_record(place, client.name), []
     by_file = dict(_by_file([*client.changes(place), *client.auto_memory(place, "")], traces=True))
     if not _staying(client, place, record, everywhere):
         by_file = {**dict(_by_file(plugin_files(client, place))), **by_file}
@@ -119,26 +119,28 @@ def undone(client: Client, place: Place, everywhere: bool = False) -> list[Step]
         if kept is not None and _made_theirs(place, path, mine, kept, False):
             steps.append(Step(found, kept.before, kept=_aside(path)))
         else:
-            new = edits.restored(client, place, found, mine, kept.before if kept else None, kept is not None)
+            new = edits.remove_changes(client, place, found, mine, kept.before if kept else None, kept is not None)
             steps.append(Step(found, new))
     return [step for step in steps if step.changes]
 
 
-def _leaving(client: Client, place: Place, record: dict[str, Kept], everywhere: bool) -> list[str]:
+def _leaving(client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool) -> list[str]:
     """The files that an install changed, as far as an uninstall means them."""
     here = {change.path for change in client.changes(place)}
     return [path for path in record if everywhere or not client.per_project or path in here]
 
 
-def _staying(client: Client, place: Place, record: dict[str, Kept], everywhere: bool) -> dict[str, Kept]:
+def _staying(
+    client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool
+) -> dict[str, InstallRecord]:
     leaving = _leaving(client, place, record, everywhere)
     return {path: kept for path, kept in record.items() if path not in leaving}
 
 
-def _made_theirs(place: Place, path: str, mine: list[Change], kept: Kept | None, as_left: bool) -> bool:
+def _made_theirs(place: InstallTarget, path: str, mine: list[Change], kept: InstallRecord | None, as_left: bool) -> bool:
     """Whether somebody changed a file that was all ours: it is theirs by now, and a copy of it stays."""
     whole = any(one.how == "file" for one in mine)
-    return whole and kept is not None and not as_left and not edits.within(path, place.memory)
+    return whole and kept is not None and not as_left and not edits.is_within(path, place.memory)
 
 
 def _aside(path: str) -> str:
@@ -147,13 +149,15 @@ def _aside(path: str) -> str:
     return next(name for name in names if not os.path.lexists(name))
 
 
-def apply(client: Client, place: Place, steps: list[Step], seconds: float) -> None:
+def apply(client: Client, place: InstallTarget, steps: list[Step], seconds: float) -> None:
     """All of it, or nothing: what can be known to fail is found before the first file is written."""
     with Lock(place.memory, file.LOCK, seconds):
-        record = load(place, client.name)
+        record = load_record(place, client.name)
         for step in steps:
-            file.check(step.found)
-        noted = {one.path: Kept(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps}
+            file.check_writable(step.found)
+        noted = {
+            one.path: InstallRecord(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps
+        }
         _save(place, client.name, {**record, **noted})  # first: whatever happens, the way back is known
         try:
             made = _write(steps)
@@ -165,14 +169,14 @@ def apply(client: Client, place: Place, steps: list[Step], seconds: float) -> No
         _save(place, client.name, {**record, **noted})
 
 
-def revert(client: Client, place: Place, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
+def revert(client: Client, place: InstallTarget, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
     """The way back."""
-    if not steps and client.name not in installed(place):
+    if not steps and client.name not in list_installed(place):
         return
     with Lock(place.memory, file.LOCK, seconds):
-        record = load(place, client.name)
+        record = load_record(place, client.name)
         for step in steps:
-            file.check(step.found)
+            file.check_writable(step.found)
         _write(steps)
         staying = _staying(client, place, record, everywhere)
         made = {folder for path, kept in record.items() if path not in staying for folder in kept.folders}
@@ -183,7 +187,7 @@ def revert(client: Client, place: Place, steps: list[Step], seconds: float, ever
             _forget(place, client.name)
 
 
-def _plugin_folders(client: Client, place: Place) -> list[str]:
+def _plugin_folders(client: Client, place: InstallTarget) -> list[str]:
     from holdfast.clients.parts import plugin_folder
 
     return [folder for folder, _, _ in os.walk(plugin_folder(client, place))]
@@ -209,12 +213,12 @@ def _write(steps: list[Step]) -> dict[str, list[str]]:
             except HoldfastError:
                 pass  # somebody else has changed it since: theirs is the last word
         for step in copies:
-            file.replace(Found(step.kept, step.kept, step.found.bytes), None)
+            file.replace(FileSnapshot(step.kept, step.kept, step.found.bytes), None)
         raise
     return made
 
 
-def write_plugin(client: Client, place: Place) -> str:
+def write_plugin(client: Client, place: InstallTarget) -> str:
     """The plugin in our own home, as it should be now: nothing of the user's is touched."""
     from holdfast.clients.parts import plugin_files, plugin_folder
     from holdfast.home import must_be_ours
@@ -251,7 +255,7 @@ def _shown(content: bytes | None) -> list[str]:
 # --- what is kept --------------------------------------------------------------------------------------------------------
 
 
-def installed(place: Place) -> list[str]:
+def list_installed(place: InstallTarget) -> list[str]:
     """The clients that an install has been done for."""
     try:
         return sorted([name[:-5] for name in os.listdir(os.path.join(place.memory, _FOLDER)) if name.endswith(".json")])
@@ -259,7 +263,7 @@ def installed(place: Place) -> list[str]:
         return []
 
 
-def load(place: Place, name: str) -> dict[str, Kept]:
+def load_record(place: InstallTarget, name: str) -> dict[str, InstallRecord]:
     """What the last install of a client left behind, by path."""
     import base64
     import json
@@ -268,7 +272,7 @@ def load(place: Place, name: str) -> dict[str, Kept]:
     try:
         files = json.loads(content)["files"] if content else {}
         return {
-            path: Kept(
+            path: InstallRecord(
                 one["after"], None if one["before"] is None else base64.b64decode(one["before"]), tuple(one["folders"]),
                 tuple(Change(path, how, value, tuple(keys)) for how, keys, value in one["parts"]),
             )
@@ -278,7 +282,7 @@ def load(place: Place, name: str) -> dict[str, Kept]:
         return {}  # unreadable: what is ours can still be told apart
 
 
-def _save(place: Place, name: str, record: dict[str, Kept]) -> None:
+def _save(place: InstallTarget, name: str, record: dict[str, InstallRecord]) -> None:
     import base64
     import json
 
@@ -294,16 +298,16 @@ def _save(place: Place, name: str, record: dict[str, Kept]) -> None:
     file.replace(file.read(_record(place, name)), text.encode() if text else None, private=True)  # it may hold secrets
 
 
-def _forget(place: Place, name: str) -> None:
+def _forget(place: InstallTarget, name: str) -> None:
     file.replace(file.read(_record(place, name)), None)
     file.remove_folders([os.path.join(place.memory, _FOLDER)])
 
 
-def _record(place: Place, name: str) -> str:
+def _record(place: InstallTarget, name: str) -> str:
     return os.path.join(place.memory, _FOLDER, f"{name}.json")
 
 
-def _made(record: dict[str, Kept], path: str) -> tuple[str, ...]:
+def _made(record: dict[str, InstallRecord], path: str) -> tuple[str, ...]:
     return record[path].folders if path in record else ()
 
 

@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place, Session
+    from holdfast.clients.base import InstallTarget, Session
 
 
 class Kimi(Client):
@@ -23,27 +23,29 @@ class Kimi(Client):
     injects = ("prompt",)  # so the briefing comes with the first prompt
     instructs = False
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import server
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import server_entry
 
         folder = self.folder(place)
         return [
-            Change(os.path.join(folder, "mcp.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
             Change(os.path.join(folder, "config.toml"), "toml", self._hooks(place)),
         ]
 
-    def _hooks(self, place: Place) -> str:
+    def _hooks(self, place: InstallTarget) -> str:
         import json
 
-        from holdfast.clients.parts import SECONDS, command
+        from holdfast.clients.parts import SECONDS, hook_command
 
-        told = {own: json.dumps(command(self, place, own), ensure_ascii=False) for own in self.events}  # no pairs of escapes
+        told = {
+            own: json.dumps(hook_command(self, place, own), ensure_ascii=False) for own in self.events
+        }  # no pairs of escapes
         return "\n\n".join([
             f'[[hooks]]\nevent = "{own}"\ncommand = {told[own]}\ntimeout = {SECONDS[ours]}'
             for own, ours in self.events.items()
         ])  # fmt: skip
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
 
         env = {
@@ -53,24 +55,24 @@ class Kimi(Client):
         }  # fmt: skip
         return Session((program, "-p", prompt), env)
 
-    def plugin(self, place: Place) -> dict[str, str]:
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
         """Its plugins may name programs of the PATH only, so `env` starts ours."""
-        from holdfast.clients.parts import SECONDS, command, manifest, server, skills, text
+        from holdfast.clients.parts import SECONDS, hook_command, manifest, server_entry, skill_files, to_json
 
-        told = server(self, place)
+        told = server_entry(self, place)
         about = manifest()
         own = {
             **{name: about[name] for name in ("name", "version", "description", "license", "keywords")},
             "skills": "./skills/",
             "mcpServers": {"holdfast": {"command": "env", "args": [told["command"], *told["args"]]}},
             "hooks": [
-                {"event": event, "command": command(self, place, event), "timeout": SECONDS[ours]}
+                {"event": event, "command": hook_command(self, place, event), "timeout": SECONDS[ours]}
                 for event, ours in self.events.items()
             ],
         }
-        return {"kimi.plugin.json": text(own), **skills(place)}
+        return {"kimi.plugin.json": to_json(own), **skill_files(place)}
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".kimi-code", "KIMI_CODE_HOME")
 
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 V2 = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
 V3 = {"SessionStart": "start", "UserPromptSubmit": "prompt", "Stop": "stop"}
@@ -24,34 +24,39 @@ class Kiro(Client):
     plain = True  # what is printed is added to the context as it is
     note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import agent, server, text
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import agent_entry, server_entry, to_json
 
         folder = self.folder(place)
         return [
-            Change(os.path.join(folder, "settings", "mcp.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
-            Change(os.path.join(folder, "agents", "holdfast.json"), "file", text(agent(self, place, V2))),
-            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", text(self._hooks(place))),
+            Change(
+                os.path.join(folder, "settings", "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")
+            ),
+            Change(os.path.join(folder, "agents", "holdfast.json"), "file", to_json(agent_entry(self, place, V2))),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(place))),
         ]
 
-    def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import agent, text
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import agent_entry, to_json
 
-        return {"agents/holdfast.json": text(agent(self, place, V2)), "hooks/holdfast.json": text(self._hooks(place))}
+        return {
+            "agents/holdfast.json": to_json(agent_entry(self, place, V2)),
+            "hooks/holdfast.json": to_json(self._hooks(place)),
+        }
 
-    def _hooks(self, place: Place) -> dict[str, Any]:
-        from holdfast.clients.parts import SECONDS, command
+    def _hooks(self, place: InstallTarget) -> dict[str, Any]:
+        from holdfast.clients.parts import SECONDS, hook_command
 
         hooks = [
             {
                 "name": f"holdfast-{ours}", "trigger": own, "timeout": SECONDS[ours], "enabled": True,
-                "action": {"type": "command", "command": command(self, place, own)},
+                "action": {"type": "command", "command": hook_command(self, place, own)},
             }
             for own, ours in V3.items()
         ]  # fmt: skip
         return {"version": "v1", "hooks": hooks}
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".kiro")
 
 

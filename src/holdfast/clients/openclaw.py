@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place, Session
+    from holdfast.clients.base import InstallTarget, Session
 
 
 class OpenClaw(Client):
@@ -20,21 +20,21 @@ class OpenClaw(Client):
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
     plain = True  # our own plugin reads it
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients.parts import plugin_files, plugin_folder, server
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients.parts import plugin_files, plugin_folder, server_entry
 
         config, ours = self._config(place), plugin_folder(self, place)
         # without this a plugin that did not come with the client may not hear or tell anything
         entry = {"enabled": True, "hooks": {"allowConversationAccess": True, "allowPromptInjection": True}}
         return [
             *plugin_files(self, place),
-            Change(config, "entry", server(self, place), ("mcp", "servers", "holdfast")),
+            Change(config, "entry", server_entry(self, place), ("mcp", "servers", "holdfast")),
             Change(config, "item", ours, ("plugins", "load", "paths")),
             Change(config, "entry", entry, ("plugins", "entries", "holdfast")),
         ]
 
-    def plugin(self, place: Place) -> dict[str, str]:
-        from holdfast.clients.parts import manifest, script, skills, text
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
+        from holdfast.clients.parts import manifest, plugin_script, skill_files, to_json
 
         about = manifest()
         own = {
@@ -46,10 +46,10 @@ class OpenClaw(Client):
             "name": "holdfast-openclaw", "version": about["version"], "private": True, "type": "module",
             "openclaw": {"extensions": ["./index.js"]},
         }  # fmt: skip
-        files = {"openclaw.plugin.json": text(own), "package.json": text(package), "index.js": script(self, place)}
-        return {**files, **skills(place)}
+        files = {"openclaw.plugin.json": to_json(own), "package.json": to_json(package), "index.js": plugin_script(self, place)}
+        return {**files, **skill_files(place)}
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         import json
 
         from holdfast.clients.base import Session
@@ -65,10 +65,10 @@ class OpenClaw(Client):
         env = {"OPENCLAW_STATE_DIR": self.folder(place), "OPENCLAW_DISABLE_BONJOUR": "1"}
         return Session((program, *words), env, {".openclaw/openclaw.json": json.dumps(config, indent=2)})
 
-    def _config(self, place: Place) -> str:
+    def _config(self, place: InstallTarget) -> str:
         return place.environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(self.folder(place), "openclaw.json")
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".openclaw", "OPENCLAW_STATE_DIR")
 
 

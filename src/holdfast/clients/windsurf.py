@@ -8,7 +8,7 @@ from holdfast.clients.base import Change, Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
 
 
 class Windsurf(Client):
@@ -19,17 +19,17 @@ class Windsurf(Client):
     cap = 6000  # of a rules file
     note = "To show a project's memory without being asked: `holdfast render .windsurf/rules/holdfast.md` in the project."
 
-    def changes(self, place: Place) -> list[Change]:
-        from holdfast.clients import rubric
-        from holdfast.clients.parts import server
+    def changes(self, place: InstallTarget) -> list[Change]:
+        from holdfast.clients import usage_guide
+        from holdfast.clients.parts import server_entry
 
         folder = self.folder(place)
         return [
-            Change(os.path.join(folder, "mcp_config.json"), "entry", server(self, place), ("mcpServers", "holdfast")),
-            Change(os.path.join(folder, "memories", "global_rules.md"), "block", rubric()),
+            Change(os.path.join(folder, "mcp_config.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "memories", "global_rules.md"), "block", usage_guide()),
         ]
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         return place.folder(".codeium/windsurf")
 
 

@@ -96,9 +96,9 @@ class Context:
         if self._project is None:
             from holdfast.project import resolve
 
-            seen = resolve.look(self._cwd or ".", self.project_override, self.config.isolate_worktrees)
+            seen = resolve.find_candidates(self._cwd or ".", self.project_override, self.config.isolate_worktrees)
             remember = self.config.enabled and self.store.exists()
-            project = resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"), remember=remember)
+            project = resolve.resolve_project(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"), remember=remember)
             self._project = (project.id, *project.aliases)
             self._recorded = self._recorded or (remember and self.store.has(f"projects/{project.id}"))
         return self._project
@@ -110,17 +110,17 @@ class Context:
         from holdfast.project import resolve
 
         self._recorded = True
-        seen = resolve.look(self._cwd or ".", None, self.config.isolate_worktrees)
-        resolve.settle(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"))
+        seen = resolve.find_candidates(self._cwd or ".", None, self.config.isolate_worktrees)
+        resolve.resolve_project(seen, self.ledger, lambda id: self.store.has(f"projects/{id}"))
 
     def ignored_marker(self) -> str:
         """The path of a marker in this folder that does not count."""
-        from holdfast.project.resolve import ignored_marker, look
+        from holdfast.project.resolve import find_candidates, find_ignored_marker
 
         return (
             ""
             if self.project_override
-            else ignored_marker(look(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
+            else find_ignored_marker(find_candidates(self._cwd or ".", None, self.config.isolate_worktrees), self.ledger)
         )
 
     def forget_project(self) -> None:

@@ -86,7 +86,7 @@ def docs(
 def _passages(
     lines: list[Line],
     mark: ReadPosition,
-    header: transcript.Header | None,
+    header: transcript.TranscriptHeader | None,
     sources: dict[str, Source],
     purged: PurgedTurns | None,
 ) -> list[Passage]:
@@ -105,10 +105,14 @@ def _passages(
     return passages
 
 
-def _header(transcript_file: TranscriptFile) -> transcript.Header | None:
+def _header(transcript_file: TranscriptFile) -> transcript.TranscriptHeader | None:
     for line in transcript_file.lines():
         header = transcript.parse_header(line.data)
-        return transcript.Header(*map(_sound, (header.session, header.client, header.started, header.kept))) if header else None
+        return (
+            transcript.TranscriptHeader(*map(_sound, (header.session, header.client, header.started, header.kept)))
+            if header
+            else None
+        )
     return None
 
 
@@ -125,7 +129,7 @@ def _passage(number: int, said: transcript.TranscriptLine, line: Line, started: 
     )  # fmt: skip
 
 
-def _source(name: str, header: transcript.Header | None, role: str = "tool") -> Source:
+def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "tool") -> Source:
     """Whose words a turn is; what came out of a file that somebody imported may be anybody's."""
     client, session = (header.client, header.session) if header else ("", name)
     origin = "import" if header is None or header.imported else ROLES[role]
@@ -133,7 +137,12 @@ def _source(name: str, header: transcript.Header | None, role: str = "tool") -> 
 
 
 def _doc(
-    scope: str, name: str, stamp: FileId, mark: ReadPosition, passages: Iterable[Passage], header: transcript.Header | None
+    scope: str,
+    name: str,
+    stamp: FileId,
+    mark: ReadPosition,
+    passages: Iterable[Passage],
+    header: transcript.TranscriptHeader | None,
 ) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
     some = tuple(passages)

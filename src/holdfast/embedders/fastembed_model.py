@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from holdfast.config import no_telemetry
+from holdfast.config import disable_telemetry
 from holdfast.embedders.native_lock import GATE
 from holdfast.embedders.weights import install_hint
 from holdfast.errors import ConfigError, Trouble
@@ -82,7 +82,7 @@ def _open_downloaded(model: str, threads: int) -> Any:
 
 
 def _package() -> Any:
-    no_telemetry()
+    disable_telemetry()
     try:
         from fastembed import TextEmbedding
     except ImportError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.config import no_telemetry
+from holdfast.config import disable_telemetry
 from holdfast.embedders.native_lock import GATE
 from holdfast.embedders.vectors import mean_pool
 from holdfast.embedders.weights import install_hint
@@ -23,7 +23,7 @@ class Session:
     """One loaded model, safe for concurrent threads; load it inside the native-code lock."""
 
     def __init__(self, path: str, threads: int) -> None:
-        no_telemetry()
+        disable_telemetry()
         try:
             import onnxruntime
         except ImportError:

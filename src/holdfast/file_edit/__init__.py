@@ -1,1 +1,1 @@
-"""Editing files that belong to somebody else: a part of ours goes in and comes out, every other byte stays as it was."""
+"""Edit other programs' files: Holdfast's part is added and removed, every other byte stays."""

@@ -6,7 +6,7 @@ add stay in the file.
 
 from __future__ import annotations
 
-from holdfast.base.dates import STAMP
+from holdfast.base.dates import TIMESTAMP
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.models import TYPES
@@ -26,7 +26,7 @@ _ITEM = pattern(rf"\s*+({_QUOTED}|{_PLAIN_WORDS})\s*+(?:,|\Z)")
 _PAIR = pattern(rf"\s*+([a-z_]++): ({_QUOTED}|\[(?:{_QUOTED}|[^\"\[\]])*+\]|{_PLAIN_WORDS})\s*+(?:,|\Z)")
 _SIMPLE = pattern(r"[^\s\"'\[\]{}#&*!|>%@`,?-][^\"'\[\]{}#\n\r]*\Z")
 _UNQUOTED = pattern(r"[\w./+](?:[\w./@+ -]*[\w./@+-])?\Z")
-_TIMESTAMP = pattern(rf"(?a){STAMP}\Z")
+_TIMESTAMP = pattern(rf"(?a){TIMESTAMP}\Z")
 _ESCAPED_CHARS = pattern("[<>\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 _TRAILING_COMMENT = pattern(rf"(?:{_QUOTED}|'[^']*'|[^\"'#]|(?<![ \t])#)*+#")
 _MAX_YAML_CHARS = 16 * 1024

@@ -255,9 +255,9 @@ def _version_passages(key: str, title: str, parsed: ParsedNote, past: list[Versi
 def _find_facts(text: str, title: str, scope: str, *, path: str, first_line: int) -> tuple[Fact, ...]:
     if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
         return ()
-    from holdfast.formats.facts import facts_of
+    from holdfast.formats.facts import parse_facts
 
-    return tuple(facts_of(text, title, Scope.of_folder(scope), path, first_line))
+    return tuple(parse_facts(text, title, Scope.of_folder(scope), path, first_line))
 
 
 def _has_prose(text: str) -> bool:

@@ -7,7 +7,7 @@ from _thread import allocate_lock
 
 from holdfast import sqlite
 from holdfast.base.record import Record
-from holdfast.formats.facts import Statement, fold, note_key, outdated, settle
+from holdfast.formats.facts import Statement, find_outdated, fold, resolve_statements, subject_key
 from holdfast.home import Database, DatabaseReset
 from holdfast.index import tokenizer as words
 from holdfast.index.results import PLACE, FoundFact, FoundPassage, ListedNote, SearchResult
@@ -287,7 +287,7 @@ class SqliteIndex(IndexWriter):
             if names is None:
                 rows = self._all("facts", **page, **after)
             else:
-                rows = self._all("facts_about", names=listed(known), keys=listed(map(note_key, known)), **page, **after)
+                rows = self._all("facts_about", names=listed(known), keys=listed(map(subject_key, known)), **page, **after)
             stated = [fact_of(row) for row in rows]
             contested = [one for one, row in zip(stated, rows, strict=True) if row[-1]]
             if not contested:
@@ -306,7 +306,7 @@ class SqliteIndex(IndexWriter):
     ) -> dict[tuple[str, int], Fact]:
         """The facts that hold, by path and line, of the subjects and labels that several files state something about."""
         groups = self._statements(scopes, about, archived)
-        return {(one.path, one.line): one for group in groups for one in settle(group, as_of)}
+        return {(one.path, one.line): one for group in groups for one in resolve_statements(group, as_of)}
 
     def _statements(
         self, scopes: tuple[str, ...], about: set[tuple[str, str]], archived: bool
@@ -330,7 +330,7 @@ class SqliteIndex(IndexWriter):
         if not contested:
             return set()
         groups = self._statements(scopes, contested, True)
-        return {f"{one.path}:{one.line}" for group in groups for one in outdated(group, now) if not one.archived}
+        return {f"{one.path}:{one.line}" for group in groups for one in find_outdated(group, now) if not one.archived}
 
     def newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""

@@ -55,4 +55,4 @@ say so in the new version. Otherwise store a new note: one thing, full sentences
 
 def instructions() -> str:
     """What the server says about itself: the rubric of every door, and how to name a project through this one."""
-    return f"{clients.rubric().strip()}\n\n{PROJECT}"
+    return f"{clients.usage_guide().strip()}\n\n{PROJECT}"

@@ -122,7 +122,7 @@ def of_roots(uris: Iterable[str]) -> str:
 
 def of_surroundings(client: str | None) -> tuple[str, str]:
     """The folder and the session that the client's variables name."""
-    environ = config.surroundings()
+    environ = config.environment()
     known = program(client)
     folders = ("HOLDFAST_PROJECT_DIR", *(known.folder_env if known else ()))
     sessions = known.session_env if known else ()
@@ -136,11 +136,11 @@ def of_working_folder() -> str:
         here = os.path.realpath(os.getcwd())
     except OSError:
         return ""
-    environ = config.surroundings()
+    environ = config.environment()
     plugins = [value for name, value in environ.items() if name.endswith("PLUGIN_ROOT") and os.path.isabs(value)]
     if any(_is_in(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""
-    seen = resolve.look(here)
+    seen = resolve.find_candidates(here)
     return here if seen.place or seen.remote or seen.marker else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.base.ids import is_name
 from holdfast.base.record import Record
-from holdfast.config import is_store, without_password
+from holdfast.config import hide_password, is_store
 from holdfast.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ class PostgresSettings(Record):
 
     def __repr__(self) -> str:
         """Return the fields without passwords."""
-        shown = self.replace(url=without_password(self.url), read_url=without_password(self.read_url))
+        shown = self.replace(url=hide_password(self.url), read_url=hide_password(self.read_url))
         return repr(shown) if shown != self else super().__repr__()
 
 

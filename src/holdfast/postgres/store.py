@@ -124,9 +124,9 @@ class PostgresStore(files.FileStore):
     # --- notes -----------------------------------------------------------------------------------------------------
 
     def full(self, path: str) -> str:
-        from holdfast.config import without_password
+        from holdfast.config import hide_password
 
-        return f"{without_password(self.settings.url)} ({path})"
+        return f"{hide_password(self.settings.url)} ({path})"
 
     def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         row = self.database.row("read", scope=scope_folder, part=part, name=name)

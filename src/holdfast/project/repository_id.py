@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.project.git import read_plain
+from holdfast.project.git import read_regular_file
 
 ID_FILE = "holdfast-id"
 _LENGTH = 32  # hex digits
@@ -18,7 +18,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def read_id(common: str) -> str | None:
     """Return the id in a git folder; None if there is none, or if the file does not hold one."""
-    data = read_plain(f"{common}/{ID_FILE}", _LENGTH + 2, os.O_NOFOLLOW)
+    data = read_regular_file(f"{common}/{ID_FILE}", _LENGTH + 2, os.O_NOFOLLOW)
     text = data.decode("ascii", "replace").removesuffix("\n") if data is not None else ""
     return text if len(text) == _LENGTH and all(letter in "0123456789abcdef" for letter in text) else None
 

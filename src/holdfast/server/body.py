@@ -92,7 +92,7 @@ def parsed(data: bytes) -> Any:
     try:
         text = data.decode("utf-8-sig")  # some programs write a byte order mark before it
         return _DECODER.decode(text)
-    except json_lines.FieldTwice as error:
+    except json_lines.DuplicateField as error:
         raise _twice("body", error.field) from None
     except (ValueError, RecursionError) as error:
         what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
@@ -139,4 +139,4 @@ def _no_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=json_lines.once_each)
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_number, object_pairs_hook=json_lines.unique_fields)

@@ -51,7 +51,7 @@ class Gateway:
         self._guard = threading.Lock()
         self._lending = MemoryCache(_OPEN)
         self._nobodys = f"none-{os.urandom(8).hex()}"  # an id that nobody's notes can stand under
-        self._stamp = config.stamp(self.home)
+        self._stamp = config.config_file_id(self.home)
         self._begin()
         self.metrics = Metrics()
         self._checked = -1.0
@@ -59,9 +59,9 @@ class Gateway:
 
     def config(self) -> Config:
         """The settings as they are now: a person may switch memory off while we run. Whose memory it is they do not say."""
-        if config.stamp(self.home) != self._stamp:
+        if config.config_file_id(self.home) != self._stamp:
             with self._guard:
-                stamp = config.stamp(self.home)  # another thread may have read the new settings by now
+                stamp = config.config_file_id(self.home)  # another thread may have read the new settings by now
                 if stamp != self._stamp:
                     before = self._rooms()
                     self._begin(self._gate.missed)

@@ -117,7 +117,7 @@ class TranscriptFile:
             data = os.pread(fd, LINE_BYTES + 1, offset)
         finally:
             os.close(fd)
-        return data if len(data) <= LINE_BYTES and transcript.is_whole(data) else b""
+        return data if len(data) <= LINE_BYTES and transcript.is_complete_line(data) else b""
 
     def append(self, compose: Compose, since: Place = Place()) -> Place:
         """Add lines, durably and together. `compose` is told whether the file is empty and shown the lines after `since`
@@ -369,7 +369,7 @@ def _mended(fd: int) -> int:
         return size
     from holdfast.formats import transcript
 
-    if size - end <= LINE_BYTES and transcript.is_whole(os.pread(fd, size - end, end)):
+    if size - end <= LINE_BYTES and transcript.is_complete_line(os.pread(fd, size - end, end)):
         _write(fd, b"\n")
         return size + 1
     os.ftruncate(fd, end)

@@ -30,7 +30,7 @@ def fact(
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _key(context, subject, scope)
     place = projects.place_to_write(context, scope, key)
-    edits: list[facts.Edit] = []
+    edits: list[facts.FactEdit] = []
 
     def edited(note: Note | None) -> Draft:
         edits[:] = [facts.set_fact(note.text if note else f"# {subject}\n", label, value, day, many)]
@@ -40,7 +40,7 @@ def fact(
 
     stored = context.write(place, key, edited, also=(value, f"{label}: {value}", f"{subject} {label} {value}"))
     edit, note = edits[0], stored.note
-    every = facts.facts_of(note.text, find_title(note.text, key), place, note.path, note.lines[0])
+    every = facts.parse_facts(note.text, find_title(note.text, key), place, note.path, note.lines[0])
     retired = [one for one in every if any(_same(one, old) for old in edit.retired)]
     stated = next(one for one in every if one.line == note.lines[0] + edit.line)
     return FactSet(edit.action, _settled(context, stated), tuple(retired), note, rules)
@@ -89,7 +89,9 @@ def recalled(context: Context, query: str, asked: SearchFilter, at: str, limit: 
             key=one.key,
             type=None,
             tags=one.tags,
-            text=facts.statement(one.fact.subject, one.fact.label, one.fact.value, one.fact.valid_from, one.fact.valid_to),
+            text=facts.format_statement(
+                one.fact.subject, one.fact.label, one.fact.value, one.fact.valid_from, one.fact.valid_to
+            ),
             score=score,
             citation=f"{one.fact.path}:{one.fact.line}-{one.fact.line}",
             valid_from=one.fact.valid_from,
@@ -118,7 +120,7 @@ def _why(fact: Fact, score: float) -> dict[str, list[float]]:
 
 def _key(context: Context, subject: str, scope: Scope) -> str:
     """The note that states facts about this subject already, whatever its key; else the one named after it."""
-    key = facts.note_key(subject)
+    key = facts.subject_key(subject)
     folders = context.visible_folders(scope.kind)
     if any(context.store.stamp(folder, "notes", f"{key}.md") for folder in folders):
         return key
@@ -133,5 +135,5 @@ def _stating(context: Context, folder: str, subject: str) -> str | None:
     return context.query(lambda: context.index.stating(folder, subject))
 
 
-def _same(fact: Fact, line: facts.Dated) -> bool:
+def _same(fact: Fact, line: facts.FactLine) -> bool:
     return (fact.label, fact.value, fact.valid_from) == (line.label, line.value, line.valid_from)

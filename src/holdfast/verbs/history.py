@@ -17,8 +17,8 @@ from holdfast.formats import transcript
 from holdfast.formats.importers import chat, noise
 from holdfast.formats.importers.detect import dialect, folder, unknown
 from holdfast.formats.importers.json_source import Source
-from holdfast.formats.importers.message_parts import Tools, text_of
-from holdfast.formats.transcript import Header, Known, Tally, TranscriptLine
+from holdfast.formats.importers.message_parts import Tools, message_text
+from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader, TranscriptLine
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
 from holdfast.store.transcripts import Place, TranscriptFile
@@ -165,8 +165,8 @@ def said_in(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str,
     for said in reader.turns(source.rows(), source.stem):
         if said.role == "tool" and not tools:
             continue
-        text = transcript.stripped(said.text)
-        bare = noise.without(said.replace(text=text) if text != said.text else said)
+        text = transcript.strip_own_output(said.text)
+        bare = noise.remove_noise(said.replace(text=text) if text != said.text else said)
         if bare.text.strip():
             yield said.session or source.stem, bare
 
@@ -211,21 +211,21 @@ def _gate(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
         speaker = validate.one_line(speaker, "speaker", 200)
         if not redact:
             validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
-    role = transcript.role_of(given.get("role"), speaker)
+    role = transcript.parse_role(given.get("role"), speaker)
     if role is None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(transcript.ROLES)}")
     text = given.get("text") if given.get("text") is not None else given.get("content")
-    text = text_of(text) if isinstance(text, list | dict) else text
+    text = message_text(text) if isinstance(text, list | dict) else text
     if isinstance(text, str):
-        text = noise.without(TranscriptLine(role, transcript.stripped(text))).text
+        text = noise.remove_noise(TranscriptLine(role, transcript.strip_own_output(text))).text
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     if isinstance(text, str):
-        text = transcript.cut(text, transcript.TOOL_BYTES) if role == "tool" else text
+        text = transcript.truncate(text, transcript.TOOL_BYTES) if role == "tool" else text
     text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the keeper redacts it
     id = given.get("id")
     return TranscriptLine(
-        role, text, str(id) if id is not None and id != "" else None, transcript.time_of(given.get("time")), speaker
+        role, text, str(id) if id is not None and id != "" else None, transcript.parse_time(given.get("time")), speaker
     )
 
 
@@ -259,7 +259,7 @@ class _Keeper:
         self._counts: dict[str, list[int]] = {}  # of each session: added, known, purged, redacted
         self._paths: dict[str, str] = {}
         self._open: dict[str, _Session] = {}
-        self._seen = Tally()
+        self._seen = CompactMap()
         self._waiting = self._chars = 0
 
     def add(self, session: str, said: TranscriptLine) -> None:
@@ -267,7 +267,7 @@ class _Keeper:
             return
         session, said = validate.redact_or_withhold(session)[0], without_secrets(said)
         one = self._session(session)
-        one.pending.append(transcript.counted(said, session, self._seen))
+        one.pending.append(transcript.assign_id(said, session, self._seen))
         self._waiting += 1
         self._chars += len(said.text)
         if self._waiting >= _BATCH_TURNS or self._chars >= _BATCH:
@@ -331,7 +331,7 @@ class _Session:
         self._name, self._client = name, client
         self._counts = counts
         self._context = context
-        self._known = Known()
+        self._known = KnownTurns()
         self._place = Place()
 
     def flush(self) -> None:
@@ -355,20 +355,22 @@ class _Session:
         self._counts[3] += sum([_REDACTED in f"{said.speaker} {said.text}" for said in new])
         lines = [transcript.render(one) for one in new]
         if empty and new:
-            lines.insert(0, transcript.render_header(Header(self._name, self._client, new[0].time or dates.now(), self._kept)))
+            lines.insert(
+                0, transcript.render_header(TranscriptHeader(self._name, self._client, new[0].time or dates.now(), self._kept))
+            )
         return lines
 
     def _know(self, said: TranscriptLine) -> None:
         """Count a turn as known. One that was kept with noise in it is known by what is left, so that it is not added again."""
-        bare = noise.without(said)
+        bare = noise.remove_noise(said)
         self._known.add(bare)
-        if bare is not said and bare.text and any(said.id == transcript.made_id(said, number) for number in range(_SAME)):
+        if bare is not said and bare.text and any(said.id == transcript.derive_id(said, number) for number in range(_SAME)):
             for role in (said.role, "user"):
                 one = bare.replace(role=role)
-                self._known.add(one.replace(id=transcript.made_id(one, 0)))
+                self._known.add(one.replace(id=transcript.derive_id(one, 0)))
 
 
-def _header(transcript_file: TranscriptFile, line: bytes, session: str | None = None) -> Header:
+def _header(transcript_file: TranscriptFile, line: bytes, session: str | None = None) -> TranscriptHeader:
     header = transcript.parse_header(line)
     if header is None:
         raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
@@ -396,13 +398,13 @@ def expand(context: Context, what: str, before: int, after: int, session: str | 
     return around
 
 
-def turns_of(transcript_file: TranscriptFile, place: Place = Place(), header: Header | None = None) -> Iterator[Turn]:
+def turns_of(transcript_file: TranscriptFile, place: Place = Place(), header: TranscriptHeader | None = None) -> Iterator[Turn]:
     """Every turn of a session's file from a place on; from the start the header is read, later it must be given."""
     for line in transcript_file.lines(place):
         if header is None:
             header = _header(transcript_file, line.data)
         elif said := transcript.parse(line.data):
-            yield transcript.turn_of(said, header, line.number, transcript_file.path)
+            yield transcript.to_turn(said, header, line.number, transcript_file.path)
 
 
 def _cited(context: Context, what: str) -> tuple[TranscriptFile, int, int] | None:
@@ -440,7 +442,7 @@ def _of_session(transcript_files: TranscriptFiles, session: str | None) -> Itera
 
 
 def _line_of(transcript_file: TranscriptFile, id: str) -> int | None:
-    needle = transcript.spelled(id)
+    needle = transcript.encode_id(id)
     for line in transcript_file.lines():
         if needle in line.data and (said := transcript.parse(line.data)) and said.id == id:
             return line.number

@@ -179,6 +179,6 @@ def _is_gone(context: Context, id: str, folders: dict[str, bool]) -> bool:
 def _leads_to(context: Context, folder: str, id: str) -> bool:
     if not os.path.isdir(folder):
         return False
-    found = resolve.look(folder, None, context.config.isolate_worktrees)
-    project = resolve.settle(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
+    found = resolve.find_candidates(folder, None, context.config.isolate_worktrees)
+    project = resolve.resolve_project(found, context.ledger, lambda one: context.store.has(f"projects/{one}"), remember=False)
     return id in (project.id, *project.aliases)

@@ -95,7 +95,7 @@ def problems(home: str) -> list[Problem]:
         try:
             there = file.read(path)
             if there.bytes is not None:
-                file.check(there)
+                file.check_writable(there)
         except HoldfastError as error:
             found.append(Problem("rendered", f"what is forgotten may still stand in {path}: {error.message}", error.fix, path))
     return found
@@ -117,7 +117,7 @@ def _write(path: str, text: str, kept: dict[str, object]) -> tuple[dict[str, obj
         content = None if new is None else new.encode()
         if content == found.bytes:
             return kept, "unchanged"
-        file.check(found)
+        file.check_writable(found)
         try:
             folders = file.replace(found, content)
         except Conflict:
@@ -130,7 +130,7 @@ def _write(path: str, text: str, kept: dict[str, object]) -> tuple[dict[str, obj
     raise Conflict(f"{path} keeps being changed by somebody else", "Try again when it is quiet")
 
 
-def _decoded(found: file.Found) -> str:
+def _decoded(found: file.FileSnapshot) -> str:
     try:
         return (found.bytes or b"").decode("utf-8")
     except UnicodeDecodeError as error:

@@ -7,7 +7,7 @@ import time
 
 from holdfast.base import dates, failure_log
 from holdfast.base.record import Record
-from holdfast.config import named, source, without_password
+from holdfast.config import find_setting, hide_password, setting_source
 from holdfast.context import archive
 from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available, open_for_search
@@ -154,12 +154,12 @@ def _sizes(context: Context) -> tuple[int | None, int | None]:
 def _store(context: Context) -> str:
     """Where the notes stand: a folder, or whose part of which database."""
     if context.config.store:
-        return f"{without_password(context.config.store)} (tenant {context.config.tenant})"
+        return f"{hide_password(context.config.store)} (tenant {context.config.tenant})"
     return os.path.join(context.config.home, "shelf")
 
 
 def _shown(context: Context) -> str:
-    return without_password(context.config.embedder)
+    return hide_password(context.config.embedder)
 
 
 def _scope(context: Context, scope: str, visible: bool, last_write: str) -> ScopeStatus:
@@ -462,7 +462,10 @@ def _embedder(context: Context, mending: Fix) -> list[Problem]:
     config = context.config
     wrong = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
     another = mending.holdfast("config search.embedder default")
-    if os.path.isdir(context.config.home) and source(named("search.embedder"), context.config.home) == "HOLDFAST_EMBEDDER":
+    if (
+        os.path.isdir(context.config.home)
+        and setting_source(find_setting("search.embedder"), context.config.home) == "HOLDFAST_EMBEDDER"
+    ):
         another = f"unset HOLDFAST_EMBEDDER; {another}"  # it would go over what the command sets
     return [Problem("embedder", what, fix or another) for what, fix in wrong]
 

@@ -14,7 +14,7 @@ from holdfast.formats import transcript
 from holdfast.formats.importers import chat
 from holdfast.formats.importers.detect import folder
 from holdfast.formats.importers.json_source import Source
-from holdfast.formats.transcript import Tally, TranscriptLine
+from holdfast.formats.transcript import CompactMap, TranscriptLine
 from holdfast.models import Logged
 from holdfast.safety import validate
 from holdfast.verbs import history
@@ -74,11 +74,11 @@ def _batches(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastErr
 
 def _lines(source: Source, reader: Dialect, tools: bool, cut: list[HoldfastError]) -> Iterator[bytes]:
     """Lines as the plain chat has them, each turn with the id that it has here too, up to where the file `cut` short."""
-    seen = Tally()
+    seen = CompactMap()
     try:
         for session, said in history.said_in(source, reader, tools):
             named = validate.redact_or_withhold(session)[0]
-            yield _line(named, transcript.counted(history.without_secrets(said), named, seen))
+            yield _line(named, transcript.assign_id(history.without_secrets(said), named, seen))
     except HoldfastError as error:
         cut.append(error)
 

@@ -25,7 +25,7 @@ def config(call: Invocation) -> int:
     home = configuration.find_home(call["home"])
     if call["name"] is None:
         return call.answer(_described(home, configuration.SETTINGS), _tell_all)
-    setting = configuration.named(call["name"])
+    setting = configuration.find_setting(call["name"])
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
@@ -36,7 +36,7 @@ def config(call: Invocation) -> int:
 
 def _may_be_changed(setting: Setting) -> None:
     """What keeps an agent in bounds is not an agent's to change."""
-    if setting.name.startswith(_PERSONS) and configuration.agent_at_work():
+    if setting.name.startswith(_PERSONS) and configuration.runs_in_agent():
         raise Refused(f"an agent may not change {setting.name}", "A person does it, in a terminal of their own")
 
 
@@ -46,7 +46,7 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
     return [
         {
             "name": setting.name, "value": _shown(setting, getattr(now, setting.field)),
-            "from": configuration.source(setting, home),
+            "from": configuration.setting_source(setting, home),
             "env": setting.env or None, "sentence": setting.sentence,
         }
         for setting in settings
@@ -56,7 +56,7 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
 def _shown(setting: Setting, value: object) -> object:
     """The value, or for a secret only whether there is one."""
     if isinstance(value, str) and setting.field in configuration.ADDRESSES:
-        return configuration.without_password(value)
+        return configuration.hide_password(value)
     return configuration.MASK if value and setting.name in _SECRET else value
 
 
@@ -65,7 +65,7 @@ def _change(folder: str, setting: Setting, value: str | None) -> None:
     from holdfast.home import Lock
     from holdfast.store.atomic import open_folder
 
-    wanted = None if value is None else configuration.from_text(setting, value, "the command line")
+    wanted = None if value is None else configuration.parse_value(setting, value, "the command line")
     if wanted is not None and setting.name == "search.embedder":
         from holdfast import embedders
 

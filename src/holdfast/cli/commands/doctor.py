@@ -19,7 +19,7 @@ def status(call: Invocation) -> int:
 
 
 def doctor(call: Invocation) -> int:
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
     from holdfast.verbs import status as status_verb
     from holdfast.verbs.doctor import secrets
 
@@ -27,7 +27,7 @@ def doctor(call: Invocation) -> int:
     disabled = not call.memory.config.enabled
     held = _held(call)
     store = call.memory.config.store
-    where = without_password(store) if store else call.memory.home
+    where = hide_password(store) if store else call.memory.home
     looked_at, total = secrets.looked_at(call.memory)
     report = {
         "quarantined": held, "ok": not problems, "home": where, "disabled": disabled, "problems": problems,
@@ -65,7 +65,7 @@ def _of_clients(call: Invocation) -> list[Problem]:
     from holdfast import clients
     from holdfast.clients import health
 
-    return health.problems(clients.place(call.memory.config))
+    return health.find_problems(clients.install_target(call.memory.config))
 
 
 def _of_gateway(call: Invocation) -> list[Problem]:
@@ -94,10 +94,10 @@ def retain(call: Invocation) -> int:
 
 
 def embed(call: Invocation) -> int:
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
 
     left = call.memory.embed()
-    setting = call.memory.status().embedder if call.is_remote else without_password(call.memory.config.embedder)
+    setting = call.memory.status().embedder if call.is_remote else hide_password(call.memory.config.embedder)
     return call.answer({"embedder": setting, "left": left, "failed": left.failed}, _tell_embedded, 1 if left.failed else 0)
 
 

@@ -43,9 +43,9 @@ def restore(call: Invocation) -> int:
 
 
 def purge(call: Invocation) -> int:
-    from holdfast.config import agent_at_work
+    from holdfast.config import runs_in_agent
 
-    if agent_at_work():
+    if runs_in_agent():
         raise Refused("only a person may purge", "Run it in a terminal of your own; `holdfast forget` can be undone")
     if call["text"] is not None and (call["key"] or call["session"]):
         raise UsageError("what should be purged?", "Give a note's key, --session ID, or --text -: one of them")

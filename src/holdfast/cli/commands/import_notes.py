@@ -66,7 +66,7 @@ def _rows(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastE
         for row in objects(
             call["file"], _VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"
         ):
-            if not json_lines.tells_what_is_missing(row[1]):
+            if not json_lines.is_left_out_line(row[1]):
                 rows.append(row)
     except HoldfastError as error:
         if error.item != "line":
@@ -123,7 +123,7 @@ def _read(file: BinaryIO, most: int, otherwise: str) -> Iterator[tuple[int, dict
         try:
             if len(line) > most:
                 raise TooLarge(f"it has more than {most:,} bytes", fix)
-            row = None if json_lines.is_blank(line) else json_lines.parsed(line, fix)
+            row = None if json_lines.is_blank(line) else json_lines.parse_line(line, fix)
         except HoldfastError as error:
             raise error.about("line", number) from None
         if row is not None:
@@ -137,7 +137,7 @@ def _as_it_is(row: dict[str, Any]) -> dict[str, Any]:
 
 def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     """A line may say that it is worth less than its file, never that it is worth more."""
-    said = json_lines.origin_of(note, origin)
+    said = json_lines.line_origin(note, origin)
     if path == "-":
         return {**note, "origin": said}
     made = [] if note.get("made_from") is None else note["made_from"]

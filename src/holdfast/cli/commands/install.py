@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
-    from holdfast.clients.base import Change, Client, Place
+    from holdfast.clients.base import Change, Client, InstallTarget
     from holdfast.clients.install import Step
 
     Told = tuple[dict[str, Any], Callable[[Output, Any], None]]  # what was done, and how to tell people
@@ -36,7 +36,7 @@ def install(call: Invocation) -> int:
     seen = [(client, where) for name in clients.names() if (where := (client := clients.load(name)).detect(place))]
     told_how = call["yes"] or call["dry_run"] or call["print"]
     if not seen or (not told_how and (call.screen.json or not sys.stdin.isatty())):
-        done = rooms.installed(place)
+        done = rooms.list_installed(place)
         found = [
             {"client": client.name, "title": client.title, "where": where, "installed": client.name in done}
             for client, where in seen
@@ -54,7 +54,7 @@ def uninstall(call: Invocation) -> int:
     if one:
         return _alone(call, lambda: _uninstalled(call, one, place, seconds, bool(call["all"])))
     known = set(clients.names())
-    there = [clients.load(name) for name in rooms.installed(place) if name in known]
+    there = [clients.load(name) for name in rooms.list_installed(place) if name in known]
     if not there:
         return call.answer([], lambda screen, _: screen.nothing("nothing is installed"))
     return _each(call, there, lambda client: _uninstalled(call, client, place, seconds, True))
@@ -65,22 +65,22 @@ def render(call: Invocation) -> int:
     return call.answer(rendered, lambda screen, one: screen.say(f"{one.action} {one.path}"))
 
 
-def _installed(call: Invocation, client: Client, place: Place, seconds: float) -> Told:
+def _installed(call: Invocation, client: Client, place: InstallTarget, seconds: float) -> Told:
     from holdfast.clients import install as rooms
 
     changes = _changes(call, client, place)
     if call["print"]:
         return _to_paste(client, place, changes), _tell_to_paste
-    steps = rooms.planned(client, place, changes)
+    steps = rooms.plan_install(client, place, changes)
     if not any(step.changes for step in steps):
         return _report(client, [], "nothing"), _tell_done
     return _carried_out(call, client, steps, "install", lambda: rooms.apply(client, place, steps, seconds))
 
 
-def _uninstalled(call: Invocation, client: Client, place: Place, seconds: float, everywhere: bool) -> Told:
+def _uninstalled(call: Invocation, client: Client, place: InstallTarget, seconds: float, everywhere: bool) -> Told:
     from holdfast.clients import install as rooms
 
-    steps = rooms.undone(client, place, everywhere)
+    steps = rooms.plan_uninstall(client, place, everywhere)
     if not steps:
         rooms.revert(client, place, [], seconds, everywhere)
         return _report(client, steps, "nothing"), _tell_done
@@ -159,15 +159,15 @@ def _tell_sum(screen: Output, reports: list[dict[str, Any]]) -> None:
         screen.aside(", ".join(counts) + (f": {', '.join(failed)}" if failed else ""), "yellow" if failed else "green")
 
 
-def _place(call: Invocation) -> tuple[Place, float]:
+def _place(call: Invocation) -> tuple[InstallTarget, float]:
     from holdfast import clients, config, home
 
     settings = config.load(call["home"])
     home.must_be_ours(settings.home)
-    return clients.place(settings), settings.lock_seconds
+    return clients.install_target(settings), settings.lock_seconds
 
 
-def _changes(call: Invocation, client: Client, place: Place) -> list[Change]:
+def _changes(call: Invocation, client: Client, place: InstallTarget) -> list[Change]:
     if not call["auto_memory"]:
         return client.changes(place)
     import os
@@ -180,10 +180,10 @@ def _changes(call: Invocation, client: Client, place: Place) -> list[Change]:
     return [*client.changes(place), *own]
 
 
-def _to_paste(client: Client, place: Place, changes: list[Change]) -> dict[str, Any]:
-    from holdfast.clients.edits import pasted
+def _to_paste(client: Client, place: InstallTarget, changes: list[Change]) -> dict[str, Any]:
+    from holdfast.clients.edits import render_for_paste
 
-    parts = [{"path": path, "text": text} for path, text in pasted(client, place, changes)]
+    parts = [{"path": path, "text": text} for path, text in render_for_paste(client, place, changes)]
     return {"client": client.name, "parts": parts, "note": client.note}
 
 

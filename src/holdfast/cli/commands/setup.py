@@ -43,7 +43,7 @@ def _plugin(call: Invocation) -> str:
     from holdfast import clients, config
     from holdfast.clients.install import write_plugin
 
-    return write_plugin(clients.load(call["client"]), clients.place(config.load(call["home"])))
+    return write_plugin(clients.load(call["client"]), clients.install_target(config.load(call["home"])))
 
 
 def _mark(call: Invocation) -> str:
@@ -86,10 +86,10 @@ def _where(call: Invocation, what: str) -> str:
 def _no_client_named() -> UsageError:
     """`holdfast path plugin` without a client: name the clients that have a plugin."""
     from holdfast import clients
-    from holdfast.clients.base import Place
+    from holdfast.clients.base import InstallTarget
     from holdfast.errors import UsageError
 
-    nowhere = Place("", {}, ("holdfast",))
+    nowhere = InstallTarget("", {}, ("holdfast",))
     known = [name for name in clients.names() if clients.load(name).plugin(nowhere)]
     return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
 

@@ -7,8 +7,8 @@ a session of its own.
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import Tools, dicts, said, text_of
-from holdfast.formats.transcript import role_of
+from holdfast.formats.importers.message_parts import Tools, make_line, message_text, only_dicts
+from holdfast.formats.transcript import parse_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     for row in rows:
         if isinstance(row.value.get("messages"), list):
             session = _first(row.value, (*_SESSIONS, "id")) or f"{stem}-{row.number}"
-            for message in dicts(row.value["messages"]):
+            for message in only_dicts(row.value["messages"]):
                 yield from message_turns(message, session, tools)
         elif row.number == 0:
             around = _first(row.value, (*_SESSIONS, "id"))
@@ -47,20 +47,20 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
 def message_turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     """The turns of one message: its words, and the tools it calls."""
     name = message.get("speaker") or message.get("name")
-    role = role_of(message.get("role"), name if isinstance(name, str) else None)
+    role = parse_role(message.get("role"), name if isinstance(name, str) else None)
     content = message.get("content") or message.get("text")
     time = _first(message, _TIMES)
     if role == "tool" and isinstance(message.get("tool_call_id"), str):
         yield from tools.result(message["tool_call_id"], content, time, session)
-    elif role is not None and (words := text_of(content)):
-        yield said(role, words, message.get("id") or message.get("uuid"), time, name, session)
+    elif role is not None and (words := message_text(content)):
+        yield make_line(role, words, message.get("id") or message.get("uuid"), time, name, session)
     yield from calls(message, session, tools)
 
 
 def calls(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     """What a message asks of tools."""
     time = _first(message, _TIMES)
-    for call in dicts(message.get("tool_calls")):
+    for call in only_dicts(message.get("tool_calls")):
         function = call.get("function")
         if isinstance(function, dict):
             yield from tools.call(call.get("id"), function.get("name"), function.get("arguments"), time, session)

@@ -9,7 +9,7 @@ Other types (summaries, snapshots, hooks' attachments, progress) are nobody's wo
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import Tools, dicts, said, text_of
+from holdfast.formats.importers.message_parts import Tools, make_line, message_text, only_dicts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def _turns(line: dict[str, Any], content: object, tools: Tools) -> Iterator[Tran
     id, time, session = line.get("uuid"), line.get("timestamp"), _session(line)
     made = line.get("isMeta") or line.get("isApiErrorMessage") or _is_synthetic(line)
     speaker = "subagent" if line.get("isSidechain") else None
-    words = text_of(content)
+    words = message_text(content)
     if words and not made:
-        yield said("system" if line.get("isCompactSummary") else line["type"], words, id, time, speaker, session)
-    for part in dicts(content):
+        yield make_line("system" if line.get("isCompactSummary") else line["type"], words, id, time, speaker, session)
+    for part in only_dicts(content):
         if part.get("type") == "tool_use":
             yield from tools.call(part.get("id"), part.get("name"), part.get("input"), time, session)
         elif part.get("type") == "tool_result":

@@ -11,8 +11,8 @@ A message of the role `developer` is Codex's own, and so are blocks in the user'
 from __future__ import annotations
 
 from holdfast.formats.importers import noise
-from holdfast.formats.importers.message_parts import Tools, said, text_of
-from holdfast.formats.transcript import role_of
+from holdfast.formats.importers.message_parts import Tools, make_line, message_text
+from holdfast.formats.transcript import parse_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def _is_old_head(line: dict[str, Any]) -> bool:
 def _turns(item: dict[str, Any], time: object, session: object, tools: Tools) -> Iterator[TranscriptLine]:
     kind = str(item.get("type"))
     if kind == "message":
-        words, role = text_of(item.get("content")), role_of(item.get("role")) or "system"
-        made = role == "user" and noise.removed(words).lstrip().startswith(_MADE)  # a block whose end is missing
+        words, role = message_text(item.get("content")), parse_role(item.get("role")) or "system"
+        made = role == "user" and noise.remove_noise_from_text(words).lstrip().startswith(_MADE)  # a block whose end is missing
         if words and item.get("role") != "developer":
-            yield said("system" if made else role, words, item.get("id"), time, None, session)
+            yield make_line("system" if made else role, words, item.get("id"), time, None, session)
     elif kind.endswith("_call"):
         given = next((item[name] for name in ("arguments", "input", "action") if item.get(name)), None)
         name = "__".join([part for part in (item.get("namespace"), item.get("name")) if isinstance(part, str) and part])

@@ -9,8 +9,8 @@ what the user typed. A saved chat (`/chat save`) is a list of `role` and `parts`
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import Tools, dicts, said, text_of
-from holdfast.formats.transcript import role_of
+from holdfast.formats.importers.message_parts import Tools, make_line, message_text, only_dicts
+from holdfast.formats.transcript import parse_role
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,25 +36,25 @@ def turns(rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]:
     session: object = None
     for row in rows:
         session = row.value.get("sessionId") or session
-        for message in dicts(row.value.get("messages")) or [row.value]:
+        for message in only_dicts(row.value.get("messages")) or [row.value]:
             yield from _turns(message, session, tools)
 
 
 def _turns(message: dict[str, Any], session: object, tools: Tools) -> Iterator[TranscriptLine]:
     if "messageId" in message:
         id = f"log-{message['messageId']}"
-        yield said("user", text_of(message.get("message")), id, message.get("timestamp"), None, session)
+        yield make_line("user", message_text(message.get("message")), id, message.get("timestamp"), None, session)
         return
-    role = role_of(message.get("type") or message.get("role") or "")
+    role = parse_role(message.get("type") or message.get("role") or "")
     if role is None:
         return
     time, parts = message.get("timestamp"), message.get("parts")
-    words = text_of(message.get("content") or parts)
+    words = message_text(message.get("content") or parts)
     if words:
-        yield said(role, words, message.get("id"), time, None, session)
-    for part in dicts(parts):
+        yield make_line(role, words, message.get("id"), time, None, session)
+    for part in only_dicts(parts):
         yield from _saved(part, time, session, tools)
-    for call in dicts(message.get("toolCalls")):
+    for call in only_dicts(message.get("toolCalls")):
         if call.get("status") not in _UNFINISHED:
             when = call.get("timestamp") or time
             yield from tools.call(call.get("id"), call.get("name"), call.get("args"), when, session)
@@ -71,7 +71,9 @@ def _saved(part: dict[str, Any], time: object, session: object, tools: Tools) ->
 
 
 def _result(call: dict[str, Any]) -> object:
-    answers = [part["functionResponse"] for part in dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)]
+    answers = [
+        part["functionResponse"] for part in only_dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)
+    ]
     return "\n\n".join([str(_answer(answer)) for answer in answers]) if answers else call.get("result")
 
 

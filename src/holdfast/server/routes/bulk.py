@@ -150,17 +150,17 @@ def parsed(line: bytes, most: str = _IMPORT) -> dict[str, Any] | None:
     it, never that it is worth more."""
     try:
         must_be_small(line)
-        row = json_lines.parsed(line, _FIX)
-    except json_lines.FieldTwice as error:
+        row = json_lines.parse_line(line, _FIX)
+    except json_lines.DuplicateField as error:
         raise _Unfit("invalid_request", error.text, error.hint) from None
     except problem.Problem as error:
         raise _Unfit(error.code, error.detail, error.fix) from None
-    if json_lines.tells_what_is_missing(row):
+    if json_lines.is_left_out_line(row):
         return None
     given = most if row.get("origin") is None else row["origin"]
     if given not in EVERY_ORIGIN or (given == "user" and most != "user"):
         raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(ORIGINS)}")
-    row["origin"] = json_lines.origin_of(row, most)
+    row["origin"] = json_lines.line_origin(row, most)
     return {name: value for name, value in row.items() if value is not None}
 
 

@@ -157,18 +157,18 @@ def _by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]
 
 def _branch_words(context: Context) -> set[str]:
     """The words of the branch that is checked out where the caller works; long ones only."""
-    from holdfast.project.git import branch_of
+    from holdfast.project.git import current_branch
 
-    name = branch_of(context.working_folder).lower()
+    name = current_branch(context.working_folder).lower()
     for mark in "/_.":
         name = name.replace(mark, "-")
     return {word for word in name.split("-") if len(word) > 3 and word not in ("main", "master", "feature", "bugfix", "hotfix")}
 
 
 def _statement(fact: Fact) -> str:
-    from holdfast.formats.facts import statement
+    from holdfast.formats.facts import format_statement
 
-    return validate.without_secrets(statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
+    return validate.without_secrets(format_statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
 
 
 def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
@@ -176,9 +176,9 @@ def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: s
     as it is."""
     if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
-    from holdfast.formats.facts import lines
+    from holdfast.formats.facts import find_lines
 
-    dated = {one.line: one for one in lines(note.text)}
+    dated = {one.line: one for one in find_lines(note.text)}
     rows = note.text.split("\n")
     if not all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")):
         return False
@@ -246,9 +246,9 @@ def _current(text: str, path: str, first_line: int, now: str, stale: set[str]) -
         text = "\n".join(kept) if len(kept) < len(rows) else text
     if "[" not in text or ("~~" not in text and "supersede" not in text.casefold()):
         return text  # most have no such lines: a hook has no time to load regular expressions
-    from holdfast.formats.facts import current_text
+    from holdfast.formats.facts import drop_ended_facts
 
-    return current_text(text, now)
+    return drop_ended_facts(text, now)
 
 
 def _id(note: Note) -> str:
@@ -389,7 +389,7 @@ def _with_statements(context: Context, note: Note, prompt: str, now: str, unsafe
     from holdfast.index import tokenizer
 
     subject = find_title(note.text, note.key)
-    dated = facts.lines(note.text)
+    dated = facts.find_lines(note.text)
     if not dated:
         return _told(note, now, set(), unsafe)
     known = context.query(lambda: context.index.facts(context.visible_folders(None), {facts.fold(subject)}, None, now))

@@ -6,7 +6,7 @@ import os
 from contextlib import contextmanager
 
 from holdfast import home as home_folder
-from holdfast.config import is_store, without_password
+from holdfast.config import hide_password, is_store
 from holdfast.errors import NotFound, UsageError
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.postgres.ledger_copy import carrier
@@ -61,12 +61,12 @@ def _hosted(url: str, config: Config) -> End:
         shelves.PostgresStore(settings, config.home, config.lock_seconds),
         ledgers.PostgresLedger(settings, config.lock_seconds),
     )
-    return End(f"{without_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
+    return End(f"{hide_password(url)} (tenant {settings.tenant})", (url, settings.tenant), store, ledger)
 
 
 def _folder(path: str, config: Config, must_exist: bool) -> End:
     if "://" in path:
-        raise UsageError(f"cannot copy from or to {without_password(path)}", "Name a folder or a postgresql:// address")
+        raise UsageError(f"cannot copy from or to {hide_password(path)}", "Name a folder or a postgresql:// address")
     home = os.path.abspath(os.path.expanduser(path))
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
         raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")

@@ -25,7 +25,7 @@ def problems(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Pr
     found: list[Problem] = []
     more = 0
     for scope, part, name, text, first in _texts(context, scopes):
-        lines = facts.unread(text)
+        lines = facts.find_unreadable(text)
         if lines and len(found) < _FILES_SHOWN:
             path = told(f"{scope}/{part}/{name}")
             fix = mending.edited(os.path.join(context.config.home, "shelf", scope, part, name))
@@ -38,7 +38,7 @@ def problems(context: Context, mending: Fix, scopes: tuple[str, ...]) -> list[Pr
     return found
 
 
-def _message(path: str, lines: list[facts.Unread], first: int) -> str:
+def _message(path: str, lines: list[facts.UnreadableLine], first: int) -> str:
     each = "; ".join([f"line {one.line + first}: {one.problem}" for one in lines[:_LINES_SHOWN]])
     more = f"; and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     what = "1 dated line" if len(lines) == 1 else f"{len(lines)} dated lines"
