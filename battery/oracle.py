@@ -81,8 +81,8 @@ def torn(state: State) -> list[str]:
 
 def _wrong_in(data: bytes) -> list[str]:
     parsed = leaf_of(data)
-    wrong = list(parsed.head.problems)
-    if not parsed.page.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
+    wrong = list(parsed.header.problems)
+    if not parsed.file.opening or not _ID_LINE.search(data.split(b"\n---", 1)[0]):
         wrong.append("no frontmatter with an id")
     if not data.endswith(b"\n") or not parsed.text.strip():
         wrong.append(f"it ends in {data[-20:]!r}")

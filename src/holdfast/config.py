@@ -1,4 +1,4 @@
-"""Settings from the environment, config.toml and the defaults; no other module reads the environment."""
+"""Settings: the only reader of the environment and of config.toml."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESSES = ("embedder", "url", "store", "store_read")  # fields in which a pass
 
 
 class Setting(Record):
-    """One line of config.toml: its name there, the environment variable that overrides it, and what it does."""
+    """One setting: its name in config.toml, the environment variable that overrides it, and a description."""
 
     name: str
     field: str
@@ -40,7 +40,7 @@ class Setting(Record):
 
 
 class Config(Record):
-    """Everything that can be set, with its default."""
+    """The values of all settings."""
 
     home: str
     enabled: bool = True
@@ -88,9 +88,9 @@ class Config(Record):
     batch_writes: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
 
     def __repr__(self) -> str:
-        """Never a key, nor a password."""
+        """Return the settings without keys and passwords."""
         secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "token"))
-        hidden = {name: without_password(value) for name in ADDRESSES if (value := getattr(self, name))}
+        hidden = {name: hide_password(value) for name in ADDRESSES if (value := getattr(self, name))}
         shown = self.replace(**secret, **hidden)
         return repr(shown) if shown != self else super().__repr__()
 
@@ -163,8 +163,10 @@ SETTINGS = (
 
 
 def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Config:
-    """The environment over config.toml over the defaults. Instead of a home, the address of a store: that one, with the
-    settings of the home that is meant by default."""
+    """Return the settings from the environment, config.toml and the defaults, in this order of precedence.
+
+    `home` may be the URL of a PostgreSQL store; the other settings then come from the default home.
+    """
     if is_store(home):
         settings = load(None, environ)
         return settings if settings.store == home else settings.replace(store=home, store_read=None)
@@ -175,7 +177,7 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
     for setting in SETTINGS:
         given = env.get(setting.env) if setting.env else None
         if given is not None and given != "":
-            values[setting.field] = from_text(setting, given, setting.env)
+            values[setting.field] = parse_value(setting, given, setting.env)
         elif setting.name in table:
             values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
@@ -184,12 +186,12 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
 
 
 def is_store(home: object) -> bool:
-    """Whether that is the address of a PostgreSQL, and not a folder."""
+    """Return whether this is the URL of a PostgreSQL store instead of a folder."""
     return isinstance(home, str) and home.startswith(STORES)
 
 
 def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> str:
-    """Where memory lives, whatever config.toml there may say."""
+    """Return the path of the home, without reading config.toml."""
     env = os.environ if environ is None else environ
     root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
     if is_store(root):
@@ -204,21 +206,21 @@ def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, 
         raise ConfigError(f"the home {root!r} is in a folder that is gone", "Set HOLDFAST_HOME to a full path") from None
 
 
-def no_telemetry() -> None:
-    """onnxruntime reports to its maker, unless this is said before it is loaded."""
+def disable_telemetry() -> None:
+    """Turn off the telemetry of onnxruntime; call this before it is imported."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
-def source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
-    """Where a setting's value comes from: the environment variable, config.toml, or the default."""
+def setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return where the value of a setting comes from: the environment variable, config.toml or the default."""
     env = os.environ if environ is None else environ
     if setting.env and env.get(setting.env):
         return setting.env
     return "config.toml" if setting.name in _read_toml(os.path.join(home, "config.toml")) else "default"
 
 
-def stamp(home: str) -> tuple[int, int, int] | None:
-    """Another one, another config.toml."""
+def config_file_id(home: str) -> tuple[int, int, int] | None:
+    """Return the id of config.toml, which changes with the file; None if there is no file."""
     try:
         found = os.stat(os.path.join(home, "config.toml"))
     except OSError:
@@ -226,8 +228,8 @@ def stamp(home: str) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def without_password(embedder: str) -> str:
-    """The setting of an embedder as anybody may see it: what a URL must not have, and may have by mistake, is hidden."""
+def hide_password(embedder: str) -> str:
+    """Return the setting of an embedder with passwords in its URL hidden."""
     start, scheme, rest = embedder.partition("://")
     if not scheme:
         kind, colon, rest = embedder.partition(":")
@@ -237,36 +239,36 @@ def without_password(embedder: str) -> str:
     return start + scheme + (MASK + at if user or at else "") + place[:cut] + (place[cut] + MASK if cut < len(place) else "")
 
 
-def colour_wanted(environ: Mapping[str, str] | None = None) -> bool:
-    """NO_COLOR and a dumb terminal say no."""
+def wants_colour(environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether output may be coloured: not with NO_COLOR or a dumb terminal."""
     env = os.environ if environ is None else environ
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
-def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment, for whoever must look up a variable of another program's."""
+def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the whole environment, to look up variables of other programs."""
     return dict(os.environ if environ is None else environ)
 
 
-def agent_at_work(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether a coding agent runs this command, and not a person: agents say so to the programs they start."""
+def runs_in_agent(environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether a coding agent runs this command; agents set variables for the commands they run."""
     env = os.environ if environ is None else environ
     return any(env.get(name) for name in AGENTS)
 
 
 def user_home(environ: Mapping[str, str] | None = None) -> str:
-    """The user's own home directory."""
+    """Return the user's home directory."""
     return os.path.dirname(_default_home(os.environ if environ is None else environ))
 
 
 def editor(environ: Mapping[str, str] | None = None) -> str:
-    """The program a person edits text with."""
+    """Return the user's editor."""
     env = os.environ if environ is None else environ
     return env.get("VISUAL") or env.get("EDITOR") or "vi"
 
 
-def named(name: str) -> Setting:
-    """The setting of that name, or an error that offers the nearest one."""
+def find_setting(name: str) -> Setting:
+    """Return the setting of a name; the error suggests the nearest one."""
     for setting in SETTINGS:
         if setting.name == name:
             return setting
@@ -277,8 +279,8 @@ def named(name: str) -> Setting:
     raise ConfigError(f"there is no setting {name!r}", hint)
 
 
-def from_text(setting: Setting, text: str, where: str) -> Any:
-    """A value written as plain text: in the environment, or on the command line."""
+def parse_value(setting: Setting, text: str, where: str) -> Any:
+    """Return the value of a text from the environment or the command line."""
     if setting.kind is bool:
         word = text.strip().lower()
         if word in ("1", "true", "yes", "on"):
@@ -297,7 +299,7 @@ def from_text(setting: Setting, text: str, where: str) -> Any:
 
 
 def checked(setting: Setting, value: object, where: str) -> Any:
-    """The value, if it is of the setting's kind and within its range."""
+    """Return the value if it has the setting's type and is in its range; raise ConfigError otherwise."""
     if setting.kind is tuple:
         if not isinstance(value, list) or not all(one in ORIGINS[1:] for one in value):
             what = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
@@ -326,7 +328,7 @@ def _default_home(env: Mapping[str, str]) -> str:
 
 
 def _home_of_user() -> str:
-    """What the password database says; nothing where it does not know this user."""
+    """Return the home directory from the password database; "" if the user is not there."""
     import pwd
 
     try:
@@ -356,7 +358,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 def _unread(path: str, error: OSError) -> HoldfastError:
-    """Why a config.toml cannot be read; what keeps us out of the whole home is said of the home."""
+    """Return the error for a config.toml that cannot be read; it names the home if that is the cause."""
     import errno
 
     home, mine = os.path.dirname(path), os.geteuid()

@@ -18,6 +18,7 @@ from holdfast.base.record import Record
 from holdfast.api import resident
 from holdfast.api.memory import Memory
 from holdfast.base import dates, failure_log
+from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.errors import Trouble, UsageError
 from holdfast_bench import floors

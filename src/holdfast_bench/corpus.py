@@ -11,6 +11,8 @@ from holdfast.base.ids import KEY_PATTERN
 from holdfast.base.record import Record
 
 from holdfast.base import dates
+from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
 from holdfast.formats.facts import fold
 from holdfast.formats.transcript import ROLES

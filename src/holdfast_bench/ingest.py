@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.base.record import Record
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Answer

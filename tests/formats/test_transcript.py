@@ -218,5 +218,7 @@ def test_a_text_full_of_openings_is_stripped_in_no_time():
     for number in (None, 0):
         marks = [f"{number if number is not None else place:012x}" for place in range(30_000)]
         transcript.strip_own_output("".join([f'<holdfast-memory id="{mark}">' for mark in marks]))
-        transcript.strip_own_output("".join([f'<holdfast-memory id="{mark}"></holdfast-memory id="{mark[::-1]}">' for mark in marks]))
+        transcript.strip_own_output(
+            "".join([f'<holdfast-memory id="{mark}"></holdfast-memory id="{mark[::-1]}">' for mark in marks])
+        )
     assert time.process_time() - start < 20

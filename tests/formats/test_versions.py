@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound
 from holdfast.formats import note_file
 from holdfast.formats import versions as note_versions
@@ -153,19 +154,19 @@ def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence
         before = note
         action, note = note_versions.compose(wanted, before, now, "ID")
         again = note_versions.parse_note(note.data, 5)
-        assert again.head.replace(problems=()) == note.head.replace(problems=())
+        assert again.header.replace(problems=()) == note.header.replace(problems=())
         assert (
-            (again.text, again.lines, again.older)
-            == (note.text, note.lines, note.older)
-            == (wanted.text, note.lines, note.older)
+            (again.text, again.lines, again.past_count)
+            == (note.text, note.lines, note.past_count)
+            == (wanted.text, note.lines, note.past_count)
         )
         assert action == ("created" if before is None else "unchanged" if note is before else "updated")
         if action == "updated":
-            assert again.older == before.older + 1
+            assert again.past_count == before.past_count + 1
             assert note_versions.list_versions(again)[2:] == note_versions.list_versions(before)[1:]
             old, was = note_versions.list_versions(again)[1], note_versions.list_versions(before)[0]
             assert old.replace(closed=None) == was
-            assert again.head.updated >= before.head.updated  # a clock that goes backwards makes no history that does
+            assert again.header.updated >= before.header.updated  # a clock that goes backwards makes no history that does
         assert note_versions.compose(wanted, again, now, "ID")[0] == "unchanged"
 
 
@@ -195,14 +196,14 @@ def test_the_same_content_again_makes_no_new_version(sequence, last):
 def test_a_change_of_anything_is_a_new_version(more):
     _, note = note_versions.compose(draft("text"), None, DAYS[0], "ID")
     action, after = note_versions.compose(draft("text").replace(**more), note, DAYS[2], "OTHER")
-    assert (action, after.older, after.head.id) == ("updated", 1, "ID")
+    assert (action, after.past_count, after.header.id) == ("updated", 1, "ID")
 
 
 @pytest.mark.promise("N4")
 def test_what_a_draft_leaves_out_stays_as_it_was():
     _, note = note_versions.compose(draft("a", type="feedback", tags=("t",), pinned=True), None, DAYS[0], "ID")
     _, note = note_versions.compose(draft("b"), note, DAYS[1], "ID")
-    head = note.head
+    head = note.header
     assert (head.type, head.tags, head.pinned, head.created, head.updated) == (
         "feedback",
         ("t",),
@@ -236,7 +237,7 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
 def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     data = text.encode("utf-8", "surrogateescape")
     note = note_versions.parse_note(data, modified)
-    assert note_file.render(note.page).encode("utf-8", "surrogateescape") == data
+    assert note_file.render(note.file).encode("utf-8", "surrogateescape") == data
     for doc in (
         entries.note_entry("global", "k.md", note, (1, 2, 3)),
         entries.note_entry("global", "k.md", note, (1, 2, 3), newest_only=True),
@@ -327,5 +328,5 @@ def test_what_is_wrong_with_a_note_is_named(name, data, problem):
 
 def test_a_file_that_dates_itself_nowhere_is_dated_by_the_file_system():
     note = note_versions.parse_note(b"by hand", 1_800_000_000)
-    assert note.head.created == note.head.updated == note.head.valid_from == "2027-01-15T08:00:00Z"
+    assert note.header.created == note.header.updated == note.header.valid_from == "2027-01-15T08:00:00Z"
     assert note_versions.to_note(HERE, "k", note).path == "projects/p/notes/k.md"

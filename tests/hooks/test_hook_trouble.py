@@ -278,7 +278,7 @@ def test_doctor_shows_what_went_wrong_when_in_which_hook_and_what_to_do(hook, de
 
 def test_doctor_does_not_tell_old_stories(home, open_memory, clock):
     home.mkdir(mode=0o700)
-    failure_log.write(str(home), "claude-code", "Stop", "something", "do something")
+    failure_log.write(str(home), client="claude-code", event="Stop", message="something", fix="do something")
     memory = open_memory()
     assert [one.code for one in memory.check()] == ["hook"]
     clock.forward(days=8)
@@ -288,10 +288,11 @@ def test_doctor_does_not_tell_old_stories(home, open_memory, clock):
 def test_the_log_is_the_users_alone_and_stays_small(home):
     home.mkdir(mode=0o700)
     for number in range(1200):
-        failure_log.write(str(home), "claude-code", "Stop", f"trouble {number} " + "x" * 100, "fix\tit\nnow")
+        message = f"trouble {number} " + "x" * 100
+        failure_log.write(str(home), client="claude-code", event="Stop", message=message, fix="fix\tit\nnow")
     path = home / "run" / failure_log.NAME
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert path.stat().st_size <= failure_log.MOST_BYTES
+    assert path.stat().st_size <= failure_log.MAX_BYTES
     last = log(home)[-1]
     assert last.message.startswith("trouble 1199 ") and last.fix == "fix it now" and last.time <= dates.now()
     assert [name.name for name in path.parent.iterdir()] == [failure_log.NAME]
@@ -299,7 +300,7 @@ def test_the_log_is_the_users_alone_and_stays_small(home):
 
 def test_a_long_mishap_is_cut_and_still_read(home):
     home.mkdir(mode=0o700)
-    failure_log.write(str(home), "claude-code", "Stop", "m" * 5000, "f" * 5000)
+    failure_log.write(str(home), client="claude-code", event="Stop", message="m" * 5000, fix="f" * 5000)
     (last,) = log(home)
     assert 300 <= len(last.message) < 1000 and 300 <= len(last.fix) < 1000
 
@@ -346,7 +347,7 @@ def test_something_else_in_the_logs_place_is_left_alone(home, what):
     path, outside = home / "run" / failure_log.NAME, home.parent / "outside"
     outside.write_text("precious")
     {"link": lambda: path.symlink_to(outside), "folder": path.mkdir, "fifo": lambda: os.mkfifo(path)}[what]()
-    failure_log.write(str(home), "c", "e", "m", "f")
+    failure_log.write(str(home), client="c", event="e", message="m", fix="f")
     assert log(home) == [] and outside.read_text() == "precious"
 
 

@@ -270,7 +270,9 @@ def test_the_check_tells_a_tenant_of_its_own_agents_and_audit_alone(gateway, pos
         in_tenant(gateway, tenant, f"of-{tenant}", "gone")
     (gateway.home / "roles" / "gone.yaml").unlink()
     (gateway.home / "run").mkdir(mode=0o700, exist_ok=True)
-    failure_log.write(str(gateway.home), "of-blue", "agents.manage", "it was locked", "Try again", "audit.log")
+    failure_log.write(
+        str(gateway.home), client="of-blue", event="agents.manage", message="it was locked", fix="Try again", name="audit.log"
+    )
     (mine,) = operator.get("/v1/check").json["problems"]
     assert mine["code"] == "agent" and "of-red" in mine["message"] and "--tenant red agent revoke of-red" in mine["fix"]
     told = {one["code"]: one["message"] for one in gateway.operator.get("/v1/check").json["problems"]}

@@ -16,6 +16,7 @@ import pytest
 from holdfast.base.ids import file_fingerprint
 from tiers import tiered
 
+from holdfast.base.ids import file_fingerprint
 from holdfast.errors import Busy, Conflict, Damaged, InvalidPath, NotFound, Unsure
 from holdfast.models import Scope
 from holdfast.postgres import PostgresSettings

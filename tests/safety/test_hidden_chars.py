@@ -354,7 +354,8 @@ def test_many_marks_do_not_make_an_edit_slow(memory):
     text = "".join([f"word{number}\u200b\n" for number in range(9_990)])
     memory.files.create("a.md", text)
     start = time.process_time()
-    memory.files.str_replace("a.md", hidden_chars.make_visible(text), hidden_chars.make_visible(text).replace("word77⟦", "other⟦"))
+    visible = hidden_chars.make_visible(text)
+    memory.files.str_replace("a.md", visible, visible.replace("word77⟦", "other⟦"))
     with pytest.raises(Conflict, match="0 times"):
         memory.files.str_replace("a.md", "⟦U+", "x")
     with pytest.raises(Conflict, match="2 times"):

@@ -11,6 +11,7 @@ from holdfast.base.ids import KEY_PATTERN
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import InvalidKey, InvalidPath, InvalidText, Refused, TooLarge, UsageError
 from holdfast.models import ORIGINS, TYPES, parse_tags
 from holdfast.safety import validate

@@ -175,7 +175,9 @@ def test_the_check_tells_of_roles_agents_and_the_audit_only_to_whom_they_are_ope
     (gateway.home / "roles" / "gone.yaml").unlink()
     (gateway.home / "roles" / "broken.yaml").write_text("name: [")
     (gateway.home / "run").mkdir(mode=0o700, exist_ok=True)
-    failure_log.write(str(gateway.home), "orphan", "agents.manage", "it was locked", "Try again", "audit.log")
+    failure_log.write(
+        str(gateway.home), client="orphan", event="agents.manage", message="it was locked", fix="Try again", name="audit.log"
+    )
     secret = {"agents.manage": "agent", "audit.read": "audit", "roles.read": "role"}
     for number, actions in enumerate([(), *[(one,) for one in secret], tuple(secret)]):
         gateway.role(f"carer{number}", ["home.care", *actions])

@@ -1,4 +1,4 @@
-"""Moments as UTC text: `YYYY-MM-DDTHH:MM:SSZ`, or a plain day. No zone is UTC; both sort as they read. Pure but for `clock`."""
+"""UTC timestamps `YYYY-MM-DDTHH:MM:SSZ` and days `YYYY-MM-DD`; both sort as text."""
 
 from __future__ import annotations
 
@@ -6,42 +6,48 @@ import time
 
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Template, UsageError, field
-from holdfast.models import timestamp as timestamp
 
 clock = time.time  # tests put another one here
 
 DAY = r"\d{4}-\d\d-\d\d"
-STAMP = DAY + r"T\d\d:\d\d:\d\dZ"
+TIMESTAMP = DAY + r"T\d\d:\d\d:\d\dZ"
 _SHAPE = pattern(
     rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
 )
 _DAY = pattern(rf"(?a){DAY}\Z")
+_YEAR_1, _YEAR_9999 = -62135596800, 253402300799  # their first and last second, since 1970
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 
+def timestamp(seconds: float) -> str:
+    """Return the UTC timestamp of some seconds since 1970; outside the years 1 to 9999, the nearest in them."""
+    then = time.gmtime(min(max(seconds, _YEAR_1), _YEAR_9999))
+    return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
+
+
 def now() -> str:
-    """This second."""
+    """Return the current timestamp."""
     return timestamp(clock())
 
 
 def moment(value: object, name: str) -> str:
-    """A day or a moment in any zone, as a UTC stamp; no zone means UTC, and a day its first second."""
+    """Return a day or a moment in any zone as a UTC timestamp; without a zone it is UTC, and a day is its first second."""
     return _utc(value, name, "00:00:00")
 
 
 def as_of(value: object, name: str) -> str:
-    """The same, but a day means its last second: what came about that day counts."""
+    """Do the same, but take a day as its last second, so that changes of that day count."""
     return _utc(value, name, "23:59:59")
 
 
 def day_or_moment(value: object, name: str) -> str:
-    """A day stays a day: how facts are dated."""
+    """Return a day as it is, and a moment as a UTC timestamp, as facts are dated."""
     text = _text(value)
     return text if _DAY.match(text) and moment(text, name) else moment(text, name)
 
 
 def is_moment(text: str) -> bool:
-    """Whether this names a real day or moment."""
+    """Return whether a text is a real day or moment."""
     try:
         _utc(text, "", "00:00:00")
     except UsageError:
@@ -50,7 +56,7 @@ def is_moment(text: str) -> bool:
 
 
 def days_before(moment_: str, days: int) -> str:
-    """The stamp so many days earlier."""
+    """Return the timestamp some days earlier."""
     from datetime import datetime
 
     return timestamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)

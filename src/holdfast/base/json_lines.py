@@ -1,4 +1,4 @@
-"""Lines of JSON, as notes and turns come in many: an object each, none of whose fields comes twice."""
+"""JSON lines, in which notes and turns are imported and exported: one object per line, without duplicate fields."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BESIDE = 64 * 1024  # for all the other fields of a line
 _BOM = b"\xef\xbb\xbf"  # which some programs write before a text
 
 
-class FieldTwice(UsageError):
-    """Whoever looked at it on the way may have gone by the other one."""
+class DuplicateField(UsageError):
+    """A field occurs twice in an object; a proxy may have checked the other value."""
 
     def __init__(self, field: str) -> None:
         super().__init__(f"the field {field[:80]!r} comes twice", "Give it once")
@@ -30,14 +30,14 @@ def is_blank(line: bytes) -> bool:
 
 
 def line_bytes(text_bytes: int) -> int:
-    """How long a line may be whose text may have so many bytes."""
+    """Return the maximum length of a line whose text has at most `text_bytes` bytes."""
     return _ESCAPED * text_bytes + _BESIDE
 
 
-def parsed(line: bytes, fix: str) -> dict[str, Any]:
-    """The object that a line is; which line it is, says who counts them."""
+def parse_line(line: bytes, fix: str) -> dict[str, Any]:
+    """Return the object of a line; raise Refused if it is not one. The caller adds the line number."""
     try:
-        row = json.loads(line.decode("utf-8-sig"), object_pairs_hook=once_each)
+        row = json.loads(line.decode("utf-8-sig"), object_pairs_hook=unique_fields)
     except (ValueError, RecursionError) as error:
         raise Refused(f"not JSON: {_why(error)}", fix) from None
     if not isinstance(row, dict):
@@ -45,13 +45,13 @@ def parsed(line: bytes, fix: str) -> dict[str, Any]:
     return row
 
 
-def tells_what_is_missing(row: dict[str, Any]) -> bool:
-    """Whether it is the last line of an export that is no note, but says which notes it has not."""
+def is_left_out_line(row: dict[str, Any]) -> bool:
+    """Return whether this is the last line of an export, which lists the notes that were left out."""
     return row.keys() == {LEFT_OUT}
 
 
 def _why(error: Exception) -> str:
-    """In words for who wrote the line: JSON's own count of lines would only mislead."""
+    """Return why a line is not JSON, without the parser's own line number, which would be wrong."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     if isinstance(error, UnicodeDecodeError):
@@ -59,19 +59,21 @@ def _why(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
-def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, none of whose fields comes twice."""
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise DuplicateField if a field occurs twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         from collections import Counter
 
-        raise FieldTwice(Counter([name for name, _ in pairs]).most_common(1)[0][0])
+        raise DuplicateField(Counter([name for name, _ in pairs]).most_common(1)[0][0])
     return found
 
 
-def origin_of(row: dict[str, Any], brings: str) -> Any:
-    """Of a note's line: what it says and what it was where it was exported, never trusted more than what brings it. What we do
-    not know was trusted least there, and is refused by the gate where the line itself says it."""
+def line_origin(row: dict[str, Any], brings: str) -> Any:
+    """Return the origin of a note's line: the least trusted of what it says, what it was where it was exported, and `brings`.
+
+    An unknown exported origin gets the least trust; an unknown origin in the line itself is returned and rejected later.
+    """
     said, source = brings if row.get("origin") is None else row["origin"], row.get("source")
     if said not in ORIGINS:
         return said

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when first used: compiling all of ours takes longer than a cold recall may."""
+"""Regular expressions that are compiled when first used: compiling all at import takes longer than a cold recall may."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class _Waiting:
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Stands for `re.compile(text)`; flags stand in the text, as in `(?m)`."""
+    """Return a lazy `re.compile(text)`; write flags into the text, such as `(?m)`."""
     waiting: Any = _Waiting(text)
     return waiting  # type: ignore[no-any-return]

@@ -30,7 +30,7 @@ def load(name: str) -> Client:
     return client
 
 
-def place(config: Config) -> InstallTarget:
+def install_target(config: Config) -> InstallTarget:
     """Where an install of this user takes place."""
     from holdfast.clients.base import InstallTarget
     from holdfast.config import environment, find_home, user_home
@@ -42,7 +42,7 @@ def place(config: Config) -> InstallTarget:
     return InstallTarget(user_home(environ), environ, command, config.home, _folder(), gateway)
 
 
-def rubric() -> str:
+def usage_guide() -> str:
     """What an agent should know about memory (D3): what to keep, where, and when to ask. One text for every door."""
     with open(os.path.join(_HERE, "skills", "rubric.md"), encoding="utf-8") as file:
         return file.read()

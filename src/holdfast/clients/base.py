@@ -23,7 +23,7 @@ EVENTS = ("start", "prompt", "compact", "stop", "end")
 SOURCES = ("startup", "resume", "clear", "compact")
 
 
-class Heard(Record):
+class HookInput(Record):
     """What a hook was told, in our words."""
 
     event: str
@@ -35,7 +35,7 @@ class Heard(Record):
     again: bool = False  # a stop that our own stop hook caused
 
 
-class Place(Record):
+class InstallTarget(Record):
     """Where to install: the user's home and surroundings, the absolute command that runs Holdfast, and Holdfast's own home."""
 
     home: str
@@ -102,9 +102,9 @@ class Client:
     note = ""  # what a person must know or do besides the install
     instructs = True  # whether what an MCP server says about itself reaches the model
 
-    def heard(self, event: str, data: dict[str, Any]) -> Heard:
+    def heard(self, event: str, data: dict[str, Any]) -> HookInput:
         """What the client's hook was told; whatever is missing or of another kind is left empty."""
-        return Heard(
+        return HookInput(
             event=self.events.get(event, event if event in EVENTS else ""),
             session=text_of(data, "session_id", "sessionId", "conversation_id"),
             folder=folder_of(data),
@@ -124,36 +124,36 @@ class Client:
         """The client's own name of an event."""
         return event if event in self.events else next((own for own, ours in self.events.items() if ours == event), event)
 
-    def detect(self, place: Place) -> str:
+    def detect(self, place: InstallTarget) -> str:
         """Where the client was seen: its program or its folder; nothing if it is not there."""
         folder = self.folder(place)
         return place.program(*self.programs) or (folder if folder and os.path.isdir(folder) else "")
 
-    def folder(self, place: Place) -> str:
+    def folder(self, place: InstallTarget) -> str:
         """Where it keeps its settings; nothing if it has no such place."""
         return ""
 
-    def changes(self, place: Place) -> list[Change]:
+    def changes(self, place: InstallTarget) -> list[Change]:
         """What an install changes, each in one file of the user's."""
         return []
 
-    def auto_memory(self, place: Place, folder: str) -> list[Change]:
+    def auto_memory(self, place: InstallTarget, folder: str) -> list[Change]:
         """What makes the client's own memory live in a folder of ours; nothing if it has none that can be moved."""
         return []
 
-    def to_paste(self, place: Place) -> dict[str, str]:
+    def to_paste(self, place: InstallTarget) -> dict[str, str]:
         """What else a person must put somewhere by hand, by where that is."""
         return {}
 
-    def plugin(self, place: Place) -> dict[str, str]:
+    def plugin(self, place: InstallTarget) -> dict[str, str]:
         """A plugin that can be loaded for one session, as files by name; empty if the client has no such thing."""
         return {}
 
-    def session(self, place: Place, url: str, prompt: str, program: str) -> Session | None:
+    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session | None:
         """A headless run in a private home, `place.home`, against a model at that URL; None if it cannot be run so."""
         return None
 
-    def trouble(self, place: Place) -> list[tuple[str, str]]:
+    def trouble(self, place: InstallTarget) -> list[tuple[str, str]]:
         """What keeps an installed client from hearing us, each with what to do about it."""
         return []
 

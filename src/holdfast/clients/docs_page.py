@@ -88,7 +88,7 @@ is new.
 """
 
 
-def page() -> str:
+def render() -> str:
     """The whole page."""
     known = [clients.load(name) for name in clients.names()]
     table = [_row(_HEAD), _row(["---"] * len(_HEAD)), *[_row(_capabilities(client)) for client in known]]

@@ -20,12 +20,12 @@ _CORRECT = "Correct it and run it again; nothing was changed"
 _UNTOUCHED = "Correct it and run it again, or paste what --print shows; nothing was changed"
 
 
-def edited(client: Client, place: InstallTarget, found: FileSnapshot, changes: list[Change], known: bool) -> bytes:
+def apply_changes(client: Client, place: InstallTarget, found: FileSnapshot, changes: list[Change], known: bool) -> bytes:
     """The file with these changes. A file that is to be all ours must not be somebody else's."""
     text, mine = _text(found), ours(client, place)
     for change in changes:
         if change.how == "file":
-            strange = found.bytes is not None and text != change.value and not known and not within(found.path, place.memory)
+            strange = found.bytes is not None and text != change.value and not known and not is_within(found.path, place.memory)
             if strange:
                 raise Refused(f"{found.path} is there already, and is not ours", "Move it away, and run it again")
             text = change.value
@@ -36,13 +36,13 @@ def edited(client: Client, place: InstallTarget, found: FileSnapshot, changes: l
     return text.encode()
 
 
-def restored(
+def remove_changes(
     client: Client, place: InstallTarget, found: FileSnapshot, changes: list[Change], before: bytes | None, known: bool
 ) -> bytes | None:
     """The file without these changes; None if nothing but ours was ever in it. `known` is whether an install of ours was
     there: otherwise a file that is to be all ours is only ours if it says what we would say."""
     whole = next((change for change in changes if change.how == "file"), None)
-    if found.bytes is None or (whole and (known or within(found.path, place.memory))):
+    if found.bytes is None or (whole and (known or is_within(found.path, place.memory))):
         return before
     if whole:
         return None if found.bytes == whole.value.encode() else found.bytes
@@ -57,7 +57,7 @@ def restored(
     return None if made_by_us else text.encode()
 
 
-def pasted(client: Client, place: InstallTarget, changes: list[Change]) -> list[tuple[str, str]]:
+def render_for_paste(client: Client, place: InstallTarget, changes: list[Change]) -> list[tuple[str, str]]:
     """The same for people who paste: each file as it would be if it held nothing else."""
     texts: dict[str, str] = {}
     for change in changes:
@@ -97,7 +97,7 @@ def _must_be_readable(text: str, path: str, client: Client) -> None:
         raise Refused(what, "Make it plain JSON and run it again; nothing was changed") from None
 
 
-def within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
     return bool(folder) and os.path.abspath(path).startswith(os.path.join(os.path.abspath(folder), ""))
 
 
@@ -141,7 +141,11 @@ def _without_holders(text: str, change: Change, old: str) -> str:
     for length in range(deepest, 0, -1):
         keys = change.keys[:length]
         if json_entries.is_empty(text, keys):
-            text = json_entries.restore_empty(text, keys, old) if json_entries.exists(old, keys) else json_entries.remove(text, keys)
+            text = (
+                json_entries.restore_empty(text, keys, old)
+                if json_entries.exists(old, keys)
+                else json_entries.remove(text, keys)
+            )
     return text
 
 

@@ -36,7 +36,10 @@ class Gemini(Client):
 
         link = {"source": plugin_folder(self, place), "type": "link"}
         folder = os.path.join(self.folder(place), "extensions", "holdfast")
-        return [*plugin_files(self, place), Change(os.path.join(folder, ".gemini-extension-install.json"), "file", to_json(link))]
+        return [
+            *plugin_files(self, place),
+            Change(os.path.join(folder, ".gemini-extension-install.json"), "file", to_json(link)),
+        ]
 
     def plugin(self, place: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import grouped_hooks, manifest, server_entry, skill_files, to_json
@@ -48,7 +51,11 @@ class Gemini(Client):
         }  # fmt: skip
         # PreCompress is left out: it fires before every call of the model
         hooks = grouped_hooks(self, place, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
-        return {"gemini-extension.json": to_json(extension), "hooks/hooks.json": to_json({"hooks": hooks}), **skill_files(place)}
+        return {
+            "gemini-extension.json": to_json(extension),
+            "hooks/hooks.json": to_json({"hooks": hooks}),
+            **skill_files(place),
+        }
 
     def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session

@@ -40,7 +40,9 @@ class Generic(Client):
         schema = "https://agent-plugins.org/schemas/1.0.0"
         return {
             "plugin.json": to_json(manifest(**{"$schema": f"{schema}/plugin.schema.json"})),
-            "mcp.json": to_json({"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server_entry(self, place)}}),
+            "mcp.json": to_json(
+                {"$schema": f"{schema}/mcp.schema.json", "mcpServers": {"holdfast": server_entry(self, place)}}
+            ),
             **skill_files(place),
         }
 

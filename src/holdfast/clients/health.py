@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from holdfast.clients.base import InstallTarget
 
 
-def problems(place: InstallTarget) -> list[Problem]:
+def find_problems(place: InstallTarget) -> list[Problem]:
     """What keeps each installed client from using this memory, with what to do."""
     return [problem for name in install.list_installed(place) for problem in _of_one(name, place)]
 

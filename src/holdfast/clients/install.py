@@ -57,7 +57,7 @@ class Step(Record):
         return {"path": self.path, "action": self.action, "diff": diff(self), "kept": self.kept}
 
 
-class Kept(Record):
+class InstallRecord(Record):
     """What an install left behind, for the way back."""
 
     after: str  # the digest of what we left
@@ -68,21 +68,21 @@ class Kept(Record):
 
 def install(client: Client, place: InstallTarget, seconds: float = 30) -> list[Step]:
     """All of it at once, for whoever asks nobody."""
-    steps = planned(client, place, client.changes(place))
+    steps = plan_install(client, place, client.changes(place))
     apply(client, place, steps, seconds)
     return steps
 
 
 def uninstall(client: Client, place: InstallTarget, seconds: float = 30, everywhere: bool = False) -> list[Step]:
     """The way back at once."""
-    steps = undone(client, place, everywhere)
+    steps = plan_uninstall(client, place, everywhere)
     revert(client, place, steps, seconds, everywhere)
     return steps
 
 
-def planned(client: Client, place: InstallTarget, changes: list[Change]) -> list[Step]:
+def plan_install(client: Client, place: InstallTarget, changes: list[Change]) -> list[Step]:
     """What an install would do, each file once, in the order of the changes."""
-    record, steps = load(place, client.name), []
+    record, steps = load_record(place, client.name), []
     for path, mine in _by_file(changes):
         found, kept = file.read(path), record.get(path)
         new = edits.apply_changes(client, place, found, mine, kept is not None)
@@ -96,14 +96,14 @@ def planned(client: Client, place: InstallTarget, changes: list[Change]) -> list
     return [step for step in steps if step.changes or step.path not in record]
 
 
-def undone(client: Client, place: InstallTarget, everywhere: bool = False) -> list[Step]:
+def plan_uninstall(client: Client, place: InstallTarget, everywhere: bool = False) -> list[Step]:
     """What an uninstall would do. Of a client that is told in every project's own folder, only this project's part goes,
     unless `everywhere` is meant; the plugin that was made for it goes with the last. The gateway's skill goes whether there is
     a gateway or not: an earlier install may have written it."""
     from holdfast.clients.parts import plugin_files
 
     place = place.replace(gateway=True)
-    record, steps = load(place, client.name), []
+    record, steps = load_record(place, client.name), []
     by_file = dict(_by_file([*client.changes(place), *client.auto_memory(place, "")], traces=True))
     if not _staying(client, place, record, everywhere):
         by_file = {**dict(_by_file(plugin_files(client, place))), **by_file}
@@ -124,18 +124,20 @@ def undone(client: Client, place: InstallTarget, everywhere: bool = False) -> li
     return [step for step in steps if step.changes]
 
 
-def _leaving(client: Client, place: InstallTarget, record: dict[str, Kept], everywhere: bool) -> list[str]:
+def _leaving(client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool) -> list[str]:
     """The files that an install changed, as far as an uninstall means them."""
     here = {change.path for change in client.changes(place)}
     return [path for path in record if everywhere or not client.per_project or path in here]
 
 
-def _staying(client: Client, place: InstallTarget, record: dict[str, Kept], everywhere: bool) -> dict[str, Kept]:
+def _staying(
+    client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool
+) -> dict[str, InstallRecord]:
     leaving = _leaving(client, place, record, everywhere)
     return {path: kept for path, kept in record.items() if path not in leaving}
 
 
-def _made_theirs(place: InstallTarget, path: str, mine: list[Change], kept: Kept | None, as_left: bool) -> bool:
+def _made_theirs(place: InstallTarget, path: str, mine: list[Change], kept: InstallRecord | None, as_left: bool) -> bool:
     """Whether somebody changed a file that was all ours: it is theirs by now, and a copy of it stays."""
     whole = any(one.how == "file" for one in mine)
     return whole and kept is not None and not as_left and not edits.is_within(path, place.memory)
@@ -150,10 +152,12 @@ def _aside(path: str) -> str:
 def apply(client: Client, place: InstallTarget, steps: list[Step], seconds: float) -> None:
     """All of it, or nothing: what can be known to fail is found before the first file is written."""
     with Lock(place.memory, file.LOCK, seconds):
-        record = load(place, client.name)
+        record = load_record(place, client.name)
         for step in steps:
             file.check_writable(step.found)
-        noted = {one.path: Kept(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps}
+        noted = {
+            one.path: InstallRecord(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps
+        }
         _save(place, client.name, {**record, **noted})  # first: whatever happens, the way back is known
         try:
             made = _write(steps)
@@ -167,10 +171,10 @@ def apply(client: Client, place: InstallTarget, steps: list[Step], seconds: floa
 
 def revert(client: Client, place: InstallTarget, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
     """The way back."""
-    if not steps and client.name not in installed(place):
+    if not steps and client.name not in list_installed(place):
         return
     with Lock(place.memory, file.LOCK, seconds):
-        record = load(place, client.name)
+        record = load_record(place, client.name)
         for step in steps:
             file.check_writable(step.found)
         _write(steps)
@@ -251,7 +255,7 @@ def _shown(content: bytes | None) -> list[str]:
 # --- what is kept --------------------------------------------------------------------------------------------------------
 
 
-def installed(place: InstallTarget) -> list[str]:
+def list_installed(place: InstallTarget) -> list[str]:
     """The clients that an install has been done for."""
     try:
         return sorted([name[:-5] for name in os.listdir(os.path.join(place.memory, _FOLDER)) if name.endswith(".json")])
@@ -259,7 +263,7 @@ def installed(place: InstallTarget) -> list[str]:
         return []
 
 
-def load(place: InstallTarget, name: str) -> dict[str, Kept]:
+def load_record(place: InstallTarget, name: str) -> dict[str, InstallRecord]:
     """What the last install of a client left behind, by path."""
     import base64
     import json
@@ -268,7 +272,7 @@ def load(place: InstallTarget, name: str) -> dict[str, Kept]:
     try:
         files = json.loads(content)["files"] if content else {}
         return {
-            path: Kept(
+            path: InstallRecord(
                 one["after"], None if one["before"] is None else base64.b64decode(one["before"]), tuple(one["folders"]),
                 tuple(Change(path, how, value, tuple(keys)) for how, keys, value in one["parts"]),
             )
@@ -278,7 +282,7 @@ def load(place: InstallTarget, name: str) -> dict[str, Kept]:
         return {}  # unreadable: what is ours can still be told apart
 
 
-def _save(place: InstallTarget, name: str, record: dict[str, Kept]) -> None:
+def _save(place: InstallTarget, name: str, record: dict[str, InstallRecord]) -> None:
     import base64
     import json
 
@@ -303,7 +307,7 @@ def _record(place: InstallTarget, name: str) -> str:
     return os.path.join(place.memory, _FOLDER, f"{name}.json")
 
 
-def _made(record: dict[str, Kept], path: str) -> tuple[str, ...]:
+def _made(record: dict[str, InstallRecord], path: str) -> tuple[str, ...]:
     return record[path].folders if path in record else ()
 
 

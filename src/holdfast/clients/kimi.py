@@ -37,7 +37,9 @@ class Kimi(Client):
 
         from holdfast.clients.parts import SECONDS, hook_command
 
-        told = {own: json.dumps(hook_command(self, place, own), ensure_ascii=False) for own in self.events}  # no pairs of escapes
+        told = {
+            own: json.dumps(hook_command(self, place, own), ensure_ascii=False) for own in self.events
+        }  # no pairs of escapes
         return "\n\n".join([
             f'[[hooks]]\nevent = "{own}"\ncommand = {told[own]}\ntimeout = {SECONDS[ours]}'
             for own, ours in self.events.items()

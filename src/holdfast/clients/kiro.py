@@ -29,7 +29,9 @@ class Kiro(Client):
 
         folder = self.folder(place)
         return [
-            Change(os.path.join(folder, "settings", "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
+            Change(
+                os.path.join(folder, "settings", "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")
+            ),
             Change(os.path.join(folder, "agents", "holdfast.json"), "file", to_json(agent_entry(self, place, V2))),
             Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(place))),
         ]
@@ -37,7 +39,10 @@ class Kiro(Client):
     def plugin(self, place: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import agent_entry, to_json
 
-        return {"agents/holdfast.json": to_json(agent_entry(self, place, V2)), "hooks/holdfast.json": to_json(self._hooks(place))}
+        return {
+            "agents/holdfast.json": to_json(agent_entry(self, place, V2)),
+            "hooks/holdfast.json": to_json(self._hooks(place)),
+        }
 
     def _hooks(self, place: InstallTarget) -> dict[str, Any]:
         from holdfast.clients.parts import SECONDS, hook_command

@@ -16,38 +16,41 @@ SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # ho
 _DESCRIPTION = "Durable memory for AI agents: plain markdown that people own, shared by every agent on the machine."
 
 
-def server(client: Client, place: InstallTarget, **more: Any) -> dict[str, Any]:
+def server_entry(client: Client, place: InstallTarget, **more: Any) -> dict[str, Any]:
     """The MCP server as most clients want it."""
     return {"command": place.command[0], "args": [*place.command[1:], "mcp", "--client", client.name], **more}
 
 
-def command(client: Client, place: InstallTarget, event: str) -> str:
+def hook_command(client: Client, place: InstallTarget, event: str) -> str:
     """A hook as a shell runs it."""
     return place.shell("hook", client.name, event)
 
 
-def grouped(client: Client, place: InstallTarget, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = "") -> dict[str, Any]:
+def grouped_hooks(
+    client: Client, place: InstallTarget, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = ""
+) -> dict[str, Any]:
     """Hooks by event, in groups with matchers, as several clients want them; `scale` turns seconds into their unit."""
     hooks: dict[str, Any] = {}
     for own, ours in client.events.items():
         if events and own not in events:
             continue
-        one = {"type": "command", "command": command(client, place, own), "timeout": SECONDS[ours] * scale}
+        one = {"type": "command", "command": hook_command(client, place, own), "timeout": SECONDS[ours] * scale}
         matcher = {"matcher": starts} if starts and ours == "start" else {}
         hooks[own] = [{**matcher, "hooks": [one]}]
     return hooks
 
 
-def agent(client: Client, place: InstallTarget, events: dict[str, str]) -> dict[str, Any]:
+def agent_entry(client: Client, place: InstallTarget, events: dict[str, str]) -> dict[str, Any]:
     """An agent of Kiro's format, which remembers: every tool there is, our server, our hooks."""
     return {
         "name": "holdfast",
         "description": "The default agent, with a memory that outlives the session.",
         "tools": ["*"],
         "allowedTools": ["@holdfast"],
-        "mcpServers": {"holdfast": server(client, place)},
+        "mcpServers": {"holdfast": server_entry(client, place)},
         "hooks": {
-            own: [{"command": command(client, place, own), "timeout_ms": SECONDS[ours] * 1000}] for own, ours in events.items()
+            own: [{"command": hook_command(client, place, own), "timeout_ms": SECONDS[ours] * 1000}]
+            for own, ours in events.items()
         },
         "includeMcpJson": True,
     }
@@ -74,30 +77,30 @@ def plugin_files(client: Client, place: InstallTarget) -> list[Change]:
     return [Change(os.path.join(folder, *path.split("/")), "file", text) for path, text in client.plugin(place).items()]
 
 
-def skills(place: InstallTarget, folder: str = "skills") -> dict[str, str]:
+def skill_files(place: InstallTarget, folder: str = "skills") -> dict[str, str]:
     """The skills, as files of a plugin; that of the gateway only where there is one."""
     from holdfast.clients import usage_guide
 
     names = [name for name in SKILLS if place.gateway or name != GATEWAY_SKILL]
-    texts = {name: data("skills", name, "SKILL.md").replace("{rubric}", usage_guide().strip()) for name in names}
+    texts = {name: read_data("skills", name, "SKILL.md").replace("{rubric}", usage_guide().strip()) for name in names}
     return {f"{folder}/{name}/SKILL.md": text for name, text in texts.items()}
 
 
-def script(client: Client, place: InstallTarget) -> str:
+def plugin_script(client: Client, place: InstallTarget) -> str:
     """A plugin in JavaScript: how to ask, then what this client does with it."""
     import json
 
-    asking = data("asking.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
-    return asking.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + data(f"{client.name}.js")
+    asking = read_data("asking.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
+    return asking.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + read_data(f"{client.name}.js")
 
 
-def data(*names: str) -> str:
+def read_data(*names: str) -> str:
     """A text that comes with the package."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), *names), encoding="utf-8") as file:
         return file.read()
 
 
-def text(value: Any) -> str:
+def to_json(value: Any) -> str:
     """A JSON file."""
     import json
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
     from holdfast.search.hybrid import HybridSearch
 

@@ -1,4 +1,4 @@
-"""Embedding models: text to vectors; each model is loaded when it is first used."""
+"""Embedders: models that turn text into vectors, from a package, a folder, a hub or an endpoint, loaded when first used."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
     class Embedder(Protocol):
-        """Turns texts into vectors of length one; a text without content is a row of zeros."""
+        """Turns texts into vectors of length one, and blank texts into rows of zeros."""
 
         @property
         def name(self) -> str:
-            """A stable id; vectors under different names are never compared."""
+            """Return a stable id; vectors of different names are never compared."""
 
         @property
         def setting(self) -> str:
-            """What opens it again; no key and no password is in it."""
+            """Return the setting that opens it again, without keys and passwords."""
 
         @property
         def dim(self) -> int:
-            """How many numbers a vector has."""
+            """Return the number of dimensions."""
 
         def passages(self, texts: list[str]) -> Vectors:
-            """One row for each text that is to be found."""
+            """Return one row per text that can be found."""
 
         def questions(self, texts: list[str]) -> Vectors:
-            """One row for each text that somebody asks."""
+            """Return one row per question."""
 
 
 BUNDLED = ("static", "minilm", "use")
@@ -44,26 +44,28 @@ OTHERS = {
     "fastembed:NAME": "a model that the package fastembed has fetched",
 }
 
-_made: dict[tuple[str, int], Embedder] = {}
-_PATIENCE = 5.0  # seconds that an answer waits for an endpoint which is no longer set
+_bundled_cache: dict[tuple[str, int], Embedder] = {}
+_OLD_ENDPOINT_SECONDS = 5.0  # how long an answer waits for an endpoint that is no longer set
 
 
-def chosen(setting: str = "default", *, key: str | None = None, threads: int = 1, seconds: float = 30) -> tuple[Embedder, ...]:
-    """The embedders that a setting names; nothing is loaded and nobody is asked before the first text."""
+def open_embedders(
+    setting: str = "default", *, key: str | None = None, threads: int = 1, seconds: float = 30
+) -> tuple[Embedder, ...]:
+    """Return the embedders that a setting names; nothing is loaded and no request sent before the first text."""
     kind, colon, rest = setting.strip().partition(":")
     if colon:
-        return (_other(kind.strip().lower(), rest.strip(), key, threads, seconds),)
+        return (_open_single(kind.strip().lower(), rest.strip(), key, threads, seconds),)
     names = [name.strip().lower() for name in setting.split(",")]
     if names == ["none"]:
         return ()
     if names == ["default"]:
         return tuple(_bundled(name, threads) for name in DEFAULT)
-    _must_go_together(names)
+    _check_list(names)
     return tuple(_bundled(name, threads) for name in dict.fromkeys(names))
 
 
-def _must_go_together(names: list[str]) -> None:
-    """Refuse a list that has something else in it than bundled models, and say what is wrong with just that."""
+def _check_list(names: list[str]) -> None:
+    """Raise ConfigError if a list has anything but names of bundled models."""
     listed = ", ".join(BUNDLED)
     if names == [""]:
         raise ConfigError("the setting names no embedder", _choices())
@@ -78,59 +80,63 @@ def _must_go_together(names: list[str]) -> None:
         raise ConfigError(f"there is no embedder {wrong[0]!r}", _choices())
 
 
-def for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
-    """Those that search uses: what the setting names, and the static one beside any other, for it also knows single words.
-    Where the setting cannot be followed, whoever uses what it names is told why, and search goes on without."""
+def open_for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
+    """Return the embedders for search: those of the setting, and always the static one, which also has vectors of single words.
+
+    An embedder for an invalid setting raises its error when it is used, and search continues without it.
+    """
     try:
-        named = chosen(setting, key=key)
+        named = open_embedders(setting, key=key)
     except ConfigError as error:
         named = (Unusable(error),)
-    return tuple(dict.fromkeys([*chosen("static"), *named])) if named else ()
+    return tuple(dict.fromkeys([*open_embedders("static"), *named])) if named else ()
 
 
-def again(setting: str, now: Iterable[Embedder]) -> Embedder:
-    """An embedder that was set before, opened once more beside those set `now`. Text goes to no place but this machine and
-    the endpoint that is set, and the key to that endpoint alone."""
+def reopen(setting: str, now: Iterable[Embedder]) -> Embedder:
+    """Return an embedder of an earlier setting, given those that are set `now`.
+
+    Text is sent only to this machine and to the endpoint that is set now, and the key only to that endpoint.
+    """
     kind, _, rest = setting.partition(":")
     if kind != "endpoint":
-        return chosen(setting)[0]
+        return open_embedders(setting)[0]
     from holdfast.embedders.endpoint import Endpoint
 
-    return Endpoint.again(rest, [one for one in now if isinstance(one, Endpoint)], _PATIENCE)
+    return Endpoint.reopen(rest, [one for one in now if isinstance(one, Endpoint)], _OLD_ENDPOINT_SECONDS)
 
 
 class Unusable:
-    """Stands where a setting names an embedder that there is not: whoever uses it is told why."""
+    """Embedder of an invalid setting: using it raises the error."""
 
     setting = ""
 
-    def __init__(self, why: ConfigError) -> None:
-        self._why = why
+    def __init__(self, error: ConfigError) -> None:
+        self._error = error
 
     @property
     def name(self) -> str:
-        self._refuse()
+        self._fail()
 
     @property
     def dim(self) -> int:
-        self._refuse()
+        self._fail()
 
     def passages(self, texts: list[str]) -> Vectors:
-        self._refuse()
+        self._fail()
 
     questions = passages
 
-    def _refuse(self) -> NoReturn:
-        raise ConfigError(self._why.text, self._why.hint)
+    def _fail(self) -> NoReturn:
+        raise ConfigError(self._error.text, self._error.hint)
 
 
 def _bundled(name: str, threads: int) -> Embedder:
-    """One object a model and process, so that two callers do not load it twice."""
-    known = _made.get((name, threads))
-    return known if known is not None else _made.setdefault((name, threads), _make(name, threads))
+    """Return the model, one object per process, so that it is loaded once."""
+    known = _bundled_cache.get((name, threads))
+    return known if known is not None else _bundled_cache.setdefault((name, threads), _new_bundled(name, threads))
 
 
-def _make(name: str, threads: int) -> Embedder:
+def _new_bundled(name: str, threads: int) -> Embedder:
     if name == "static":
         from holdfast.embedders.static import Static
 
@@ -144,14 +150,14 @@ def _make(name: str, threads: int) -> Embedder:
     return Multilingual(threads)
 
 
-def _other(kind: str, rest: str, key: str | None, threads: int, seconds: float) -> Embedder:
+def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: float) -> Embedder:
     if "," in kind or (kind == "endpoint" and rest.rpartition(",")[2].strip().lower() in (*BUNDLED, "default", "none")):
         what = "an endpoint, a folder and a model of fastembed stand alone, so none of them can stand in a list"
         raise ConfigError(what, f"Write it without the rest; only these can be listed: {', '.join(BUNDLED)}")
     if kind == "endpoint":
         from holdfast.embedders.endpoint import Endpoint
 
-        return Endpoint.named(rest, key=key, seconds=seconds)
+        return Endpoint.from_setting(rest, key=key, seconds=seconds)
     if kind == "onnx":
         from holdfast.embedders.onnx import OnnxFolder
 

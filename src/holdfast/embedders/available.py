@@ -1,4 +1,4 @@
-"""Whether the embedders that a setting names can be loaded, found out without loading one."""
+"""Check whether the embedders of a setting can be used, without loading them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders, static
 from holdfast.errors import ConfigError, Trouble
 
-_PATIENCE = 5.0  # seconds
+_ENDPOINT_SECONDS = 5.0
 _STATIC = ("wordllama", static.PACKAGE)
 _RUNTIME = ("onnxruntime", "onnxruntime")
 _PACKAGES = {
@@ -19,8 +19,8 @@ _PACKAGES = {
 }
 
 
-def missing(setting: str) -> list[tuple[str, str]]:
-    """What keeps them from being loaded, each with the command that mends it, where there is one."""
+def find_missing_packages(setting: str) -> list[tuple[str, str]]:
+    """Return the problems that keep them from being loaded, each with the command that fixes it, if there is one."""
     try:
         if not open_embedders(setting):
             return []
@@ -35,15 +35,15 @@ def missing(setting: str) -> list[tuple[str, str]]:
     ]
 
 
-def silent(setting: str, key: str | None) -> list[tuple[str, str]]:
-    """Why an endpoint does not answer, asked once and with little patience; no command mends that."""
+def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Return why an endpoint does not answer one request within 5 seconds."""
     kind, _, rest = setting.strip().partition(":")
     if kind.strip().lower() != "endpoint":
         return []
     from holdfast.embedders.endpoint import Endpoint
 
     try:
-        Endpoint.named(rest.strip(), key=key, seconds=_PATIENCE, tries=1).reach()
+        Endpoint.from_setting(rest.strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1).ping()
     except (Trouble, ConfigError) as error:
         return [(str(error), "")]
     return []

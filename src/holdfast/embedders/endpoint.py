@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     from holdfast.embedders import Vectors
 
-TEXTS_A_REQUEST = 64
-CHARACTERS_A_REQUEST = 200_000
-MOST_CHARACTERS = 8000  # of one text: most models read 512 tokens, and many refuse what is longer than they read
+REQUEST_TEXTS = 64
+REQUEST_CHARS = 200_000
+MAX_CHARS = 8000  # of one text: most models read 512 tokens, and many reject longer texts
 MAX_BYTES = 64 * 1024 * 1024
 _URL_HINT = "Write it like http://localhost:8080/v1, and put the key into HOLDFAST_EMBED_KEY"
-TRIES = 4
+MAX_TRIES = 4
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
-AGAIN = {408, 425, 429, 500, 502, 503, 504}
-REMEDY = "Check that the endpoint runs and knows the model, or set another embedder"
+RETRY_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+_HINT = "Check that the endpoint runs and knows the model, or set another embedder"
 
 _SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
 
@@ -44,33 +44,33 @@ class Endpoint:
         self._model = model
         self._key = http_client.header_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
-        self._tries = TRIES if tries is None else tries
+        self._tries = MAX_TRIES if tries is None else tries
         self._dim = 0
         self._lock = threading.Lock()
         self.name = f"endpoint-{model}@{self._url.netloc}{self._url.path}"
         self.setting = f"endpoint:{model}@{self._url.geturl()}"
 
     @classmethod
-    def named(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
-        """From `MODEL@URL`; the model's name may have an @ in it."""
+    def from_setting(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
+        """Open `MODEL@URL`; the name of the model may contain an @."""
         found = _SETTING.fullmatch(setting)
         if not found:
             raise ConfigError("an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1")
         return cls(found["model"], found["url"], key=key, seconds=seconds, tries=tries)
 
     @classmethod
-    def again(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
-        """One that was set before, if it is where an endpoint is set now, or on this machine: text goes nowhere else."""
-        older = cls.named(setting, key=None, seconds=seconds, tries=1)
+    def reopen(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
+        """Open an endpoint of an earlier setting; raise ConfigError unless it is on this machine or on the host set now."""
+        older = cls.from_setting(setting, key=None, seconds=seconds, tries=1)
         same = next((one for one in now if one._url[:2] == older._url[:2]), None)
-        if same is None and not _is_here(older._url.hostname or ""):
+        if same is None and not _is_this_machine(older._url.hostname or ""):
             raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
         older._key = same._key if same else ""
         return older
 
-    def reach(self) -> None:
+    def ping(self) -> None:
         """Request one vector, to see whether the endpoint answers."""
-        self._ask(["how long is a vector"])
+        self._request(["how long is a vector"])
 
     @property
     def dim(self) -> int:
@@ -81,43 +81,44 @@ class Endpoint:
         """Return one row per text."""
         import numpy as np
 
-        from holdfast.embedders.vectors import normalised
+        from holdfast.embedders.vectors import normalise
 
-        full = [place for place, text in enumerate(texts) if text and not text.isspace()]
-        if not full:
+        filled = [position for position, text in enumerate(texts) if text and not text.isspace()]
+        if not filled:
             return np.zeros((len(texts), self.dim), np.float32)
-        found = [row for part in _parts([texts[place][:MOST_CHARACTERS] for place in full]) for row in self._ask(part)]
+        requests = _split_requests([texts[position][:MAX_CHARS] for position in filled])
+        found = [row for request in requests for row in self._request(request)]
         rows = np.zeros((len(texts), self._dim), np.float32)
-        rows[full] = np.asarray(found, np.float32)
-        return normalised(rows)
+        rows[filled] = np.asarray(found, np.float32)
+        return normalise(rows)
 
     questions = passages
 
-    def _ask(self, texts: list[str]) -> list[list[float]]:
+    def _request(self, texts: list[str]) -> list[list[float]]:
         body = json.dumps({"model": self._model, "input": texts, "encoding_format": "float"}).encode()
-        return self._checked(self._answer(body), len(texts))
+        return self._parse_response(self._post(body), len(texts))
 
-    def _answer(self, body: bytes) -> bytes:
+    def _post(self, body: bytes) -> bytes:
         """Return the body of an answer with status 200; retry what may be temporary."""
         why = ""
         for attempt in range(1, self._tries + 1):
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
-                status, wait, data = self._once(body)
+                status, wait, data = self._post_once(body)
             except RequestFailed as error:
                 why = error.named_reason
             else:
                 if status == 200:
                     return data
                 why = f"status {status}"
-                if status not in AGAIN:
-                    raise self._trouble(why, _remedy(status))
+                if status not in RETRY_STATUSES:
+                    raise self._error(why, _hint_for(status))
                 pause = pause if wait is None else min(wait, LONGEST_PAUSE)
             if attempt < self._tries:
                 time.sleep(pause)
-        raise self._trouble(why if self._tries == 1 else f"{why}, {self._tries} times", REMEDY)
+        raise self._error(why if self._tries == 1 else f"{why}, {self._tries} times", _HINT)
 
-    def _once(self, body: bytes) -> tuple[int, float | None, bytes]:
+    def _post_once(self, body: bytes) -> tuple[int, float | None, bytes]:
         """Send one request; return the status, the seconds that the server asks us to wait, and the body."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
@@ -125,27 +126,27 @@ class Endpoint:
         timeout = Timeout(connect=self._seconds, read=self._seconds, total=self._seconds)
         with HttpClient(self._url, timeout, max_bytes=MAX_BYTES) as client:
             response = client.request("POST", self._url.path, body, headers)
-        return response.status, _seconds(response.headers.get("retry-after")), response.data
+        return response.status, _retry_seconds(response.headers.get("retry-after")), response.data
 
-    def _checked(self, data: bytes, count: int) -> list[list[float]]:
+    def _parse_response(self, data: bytes, count: int) -> list[list[float]]:
         """Return the vectors of an answer in the order of the texts; raise Trouble if the answer is not valid."""
         try:
             items = json.loads(data)["data"]
             rows = [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
-            places = [int(item["index"]) for item in items]
+            positions = [int(item["index"]) for item in items]
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._trouble("the answer is not a list of embeddings", REMEDY) from None
-        if sorted(places) != list(range(count)):
-            raise self._trouble(f"{len(places)} vectors came for {count} texts", REMEDY)
+            raise self._error("the answer is not a list of embeddings", _HINT) from None
+        if sorted(positions) != list(range(count)):
+            raise self._error(f"{len(positions)} vectors came for {count} texts", _HINT)
         if not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
-            raise self._trouble("a vector has something in it that is not a finite number", REMEDY)
+            raise self._error("a vector has something in it that is not a finite number", _HINT)
         with GATE, self._lock:
             self._dim = self._dim or len(rows[0])
             if wrong := next((len(row) for row in rows if len(row) != self._dim), 0):
-                raise self._trouble(f"a vector has {wrong} numbers, others had {self._dim}", REMEDY)
+                raise self._error(f"a vector has {wrong} numbers, others had {self._dim}", _HINT)
         return rows
 
-    def _trouble(self, why: str, fix: str) -> Trouble:
+    def _error(self, why: str, fix: str) -> Trouble:
         return Trouble(f"the embedding endpoint {self._url.netloc} failed: {why}", fix)
 
 
@@ -156,7 +157,7 @@ def _embeddings_url(url: str) -> SplitResult:
     return parts._replace(path=path if path.endswith("/embeddings") else f"{path}/embeddings")
 
 
-def _is_here(host: str) -> bool:
+def _is_this_machine(host: str) -> bool:
     """Return whether a host is this machine."""
     import ipaddress
 
@@ -166,31 +167,31 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _parts(texts: list[str]) -> list[list[str]]:
+def _split_requests(texts: list[str]) -> list[list[str]]:
     """Split the texts into requests of a bounded size."""
     parts: list[list[str]] = []
     size = 0
     for text in texts:
         size += len(text)
-        if not parts or len(parts[-1]) == TEXTS_A_REQUEST or size > CHARACTERS_A_REQUEST:
+        if not parts or len(parts[-1]) == REQUEST_TEXTS or size > REQUEST_CHARS:
             parts.append([])
             size = len(text)
         parts[-1].append(text)
     return parts
 
 
-def _seconds(header: str | None) -> float | None:
+def _retry_seconds(header: str | None) -> float | None:
     """Return the seconds that a Retry-After header asks us to wait; it holds a number of seconds or a date."""
     if not header:
         return None
     try:
         wait = float(header)
     except ValueError:
-        wait = _until(header)
+        wait = _seconds_until(header)
     return max(wait, 0.0) if math.isfinite(wait) else None
 
 
-def _until(date: str) -> float:
+def _seconds_until(date: str) -> float:
     from email.utils import mktime_tz, parsedate_tz
 
     read = parsedate_tz(date)
@@ -201,9 +202,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _remedy(status: int) -> str:
+def _hint_for(status: int) -> str:
     if status in (401, 403):
         return "Set HOLDFAST_EMBED_KEY to a key that the endpoint accepts"
     if status in (404, 405) or 300 <= status < 400:
         return "Check the URL and the model of the setting: endpoint:MODEL@URL"
-    return REMEDY
+    return _HINT

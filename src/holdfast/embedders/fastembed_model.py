@@ -1,4 +1,4 @@
-"""A model of the package fastembed, as it has been fetched; Holdfast itself downloads nothing."""
+"""A model that the package fastembed has downloaded; Holdfast itself downloads nothing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PACKAGE = "holdfast[fastembed]"
 
 
-class Hub:
-    """For those who have a model hub within reach, and fetch a model from it beforehand."""
+class FastEmbedModel:
+    """A model of fastembed, by its name in the hub."""
 
     def __init__(self, model: str, threads: int = 1) -> None:
         if not model:
@@ -33,46 +33,46 @@ class Hub:
 
     @property
     def dim(self) -> int:
-        """As fastembed's own table says."""
+        """Return the number of dimensions from fastembed's table."""
         with GATE:
-            return int(_described(self._model)["dim"])
+            return int(_describe(self._model)["dim"])
 
     def passages(self, texts: list[str]) -> Vectors:
-        """One row a text that is to be found."""
-        return self._rows(texts, "passage_embed")
+        """Return one row per text that can be found."""
+        return self._embed(texts, "passage_embed")
 
     def questions(self, texts: list[str]) -> Vectors:
-        """One row a text that somebody asks."""
-        return self._rows(texts, "query_embed")
+        """Return one row per question."""
+        return self._embed(texts, "query_embed")
 
-    def _rows(self, texts: list[str], verb: str) -> Vectors:
+    def _embed(self, texts: list[str], verb: str) -> Vectors:
         import numpy as np
 
-        from holdfast.embedders.vectors import normalised
+        from holdfast.embedders.vectors import normalise
 
         rows = np.zeros((len(texts), self.dim), np.float32)
-        full = [place for place, text in enumerate(texts) if text and not text.isspace()]
-        if full:
+        filled = [position for position, text in enumerate(texts) if text and not text.isspace()]
+        if filled:
             with GATE:
-                rows[full] = np.stack(list(getattr(self._load(), verb)([texts[place] for place in full])))
-        return normalised(rows)
+                rows[filled] = np.stack(list(getattr(self._load(), verb)([texts[position] for position in filled])))
+        return normalise(rows)
 
     def _load(self) -> Any:
         with GATE, self._lock:
             if self._loaded is None:
-                self._loaded = _fetched(_described(self._model)["model"], self._threads)
+                self._loaded = _open_downloaded(_describe(self._model)["model"], self._threads)
             return self._loaded
 
 
-def _described(model: str) -> Any:
-    """What fastembed says of a model."""
+def _describe(model: str) -> Any:
+    """Return fastembed's description of a model."""
     for one in _package().list_supported_models():
         if one["model"].lower() == model.lower():
             return one
     raise ConfigError(f"fastembed does not know the model {model!r}", "`TextEmbedding.list_supported_models()` lists them")
 
 
-def _fetched(model: str, threads: int) -> Any:
+def _open_downloaded(model: str, threads: int) -> Any:
     try:
         return _package()(model, threads=threads, local_files_only=True)
     except (OSError, ValueError) as error:

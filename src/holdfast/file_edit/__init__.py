@@ -1,1 +1,1 @@
-"""Edits of other programs' JSON, TOML and Markdown files that keep every other byte."""
+"""Edit other programs' files: Holdfast's part is added and removed, every other byte stays."""

@@ -1,4 +1,4 @@
-"""A file of somebody else's: read with care, and replaced whole, if it still is what was read."""
+"""Read another program's file, and replace it if it has not changed since."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _MOST = 10 * 1024 * 1024
 LOCK = "wiring"  # what everybody holds who edits such files
 
 
-class Found(Record):
-    """What stands at a path. A link is followed: its target is what is read and written, and the link stays."""
+class FileSnapshot(Record):
+    """A file as it was read. A symbolic link is followed: its target is read and written, and the link stays."""
 
     path: str
     real: str
     bytes: bytes | None = None
 
 
-def read(path: str) -> Found:
-    """The file, or that there is none; whatever cannot be edited safely is refused before anything is done."""
+def read(path: str) -> FileSnapshot:
+    """Read a file or note its absence; raise Refused for anything that cannot be edited safely."""
     real = os.path.realpath(path)
     try:
         info = os.stat(real)
     except FileNotFoundError:
         if os.path.islink(path):
             raise Refused(f"{path} is a link to {real}, which is not there", "Remove the link, or make its target") from None
-        return Found(path, real)
+        return FileSnapshot(path, real)
     except OSError as error:
         raise _unreadable(error, path) from error
     if not stat.S_ISREG(info.st_mode):
@@ -42,13 +42,13 @@ def read(path: str) -> Found:
         raise Refused(what, "Make it a file of its own")
     try:
         with open(real, "rb") as file:
-            return Found(path, real, file.read(_MOST + 1))
+            return FileSnapshot(path, real, file.read(_MOST + 1))
     except OSError as error:
         raise _unreadable(error, path) from error
 
 
-def check(found: Found) -> None:
-    """Refuse what could not be written, before the first file is."""
+def check_writable(found: FileSnapshot) -> None:
+    """Raise an error if the file could not be written."""
     if found.bytes is not None and not os.stat(found.real).st_mode & 0o222:
         raise DiskTrouble(f"{found.path} is read-only", f"chmod u+w {found.real}")
     folder = os.path.dirname(found.real)
@@ -60,9 +60,11 @@ def check(found: Found) -> None:
         raise DiskTrouble(f"the folder {folder} is read-only", f"chmod u+w {folder}")
 
 
-def replace(found: Found, new: bytes | None, private: bool = False) -> list[str]:
-    """Write it whole, if nobody changed it meanwhile; answers with the folders that had to be made. A `private` one is for
-    its owner only, with these folders."""
+def replace(found: FileSnapshot, new: bytes | None, private: bool = False) -> list[str]:
+    """Replace the file unless it has changed, and return the folders that were created.
+
+    A `private` file and its new folders are accessible to their owner only. Raise Conflict if the file has changed.
+    """
     _must_be_the_same(found)
     if new == found.bytes:
         return []
@@ -82,7 +84,7 @@ def replace(found: Found, new: bytes | None, private: bool = False) -> list[str]
 
 
 def create(path: str, content: bytes) -> None:
-    """A new file for its owner only, never over another."""
+    """Create a file that only its owner can read; raise Conflict if it exists."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -100,13 +102,13 @@ def create(path: str, content: bytes) -> None:
         raise from_os(error, f"cannot write {path}") from error
 
 
-def _must_be_the_same(found: Found) -> None:
+def _must_be_the_same(found: FileSnapshot) -> None:
     if read(found.path).bytes != found.bytes:
         raise Conflict(f"{found.path} was changed meanwhile", "Run it again to see what would be changed now")
 
 
-def _write(found: Found, new: bytes, rights: int) -> None:
-    """A temporary file beside it takes its place, with its rights."""
+def _write(found: FileSnapshot, new: bytes, rights: int) -> None:
+    """Write a temporary file with the same permissions and rename it over the file."""
     folder, name = os.path.split(found.real)
     temporary = os.path.join(folder, f".{name}.holdfast-{os.getpid()}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, rights)
@@ -132,7 +134,7 @@ def _same_rights(fd: int, info: os.stat_result) -> None:
 
 
 def _folders(folder: str, rights: int) -> list[str]:
-    """The folders that were missing, outermost first."""
+    """Create the missing folders and return them, outermost first."""
     missing: list[str] = []
     while not os.path.isdir(folder):
         missing.insert(0, folder)
@@ -144,7 +146,7 @@ def _folders(folder: str, rights: int) -> list[str]:
 
 
 def remove_folders(folders: list[str]) -> None:
-    """Remove those that are empty, innermost first."""
+    """Remove the folders that are empty, innermost first."""
     for folder in reversed(folders):
         try:
             os.rmdir(folder)

@@ -1,4 +1,4 @@
-"""Puts entries into a JSON text and takes them out again, at one place each: nothing else of the text is touched."""
+"""Add and remove entries of a JSON text without touching the rest of the text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     Ours = Callable[[Any], bool]
 
 
-class Misfit(Exception):
-    """Something else stands where an object or an array should."""
+class WrongType(Exception):
+    """A value is not the object or array that it must be."""
 
 
 def put(text: str, keys: tuple[str, ...], value: Any) -> str:
-    """The text with this entry; what stands there already with the same value stays as it is."""
+    """Return the text with this entry; an entry with the same value keeps its form."""
     root = parse(text)
     if root is None:
         newline = _style(text)[0]
@@ -27,24 +27,24 @@ def put(text: str, keys: tuple[str, ...], value: Any) -> str:
     if not left:
         return text if holder.value == value else _replaced(text, holder, value)
     if not isinstance(holder.value, dict):
-        raise Misfit(f"{'.'.join(keys[: len(keys) - len(left)]) or 'the document'} is no object")
+        raise WrongType(f"{'.'.join(keys[: len(keys) - len(left)]) or 'the document'} is no object")
     return _inserted(text, holder, left[0], _nest(left[1:], value))
 
 
-def default(text: str, keys: tuple[str, ...], value: Any) -> str:
-    """The text with this entry, unless there is one already."""
+def put_if_missing(text: str, keys: tuple[str, ...], value: Any) -> str:
+    """Return the text with this entry, unless there is one already."""
     root = parse(text)
     return put(text, keys, value) if root is None or _descend(root, keys)[1] else text
 
 
-def add(text: str, keys: tuple[str, ...], value: Any, ours: Ours) -> str:
-    """The text with this item in the array there, in the place of the one that is ours already."""
+def add_item(text: str, keys: tuple[str, ...], value: Any, ours: Ours) -> str:
+    """Return the text with this item in an array, instead of Holdfast's previous item."""
     root = parse(text)
     array, left = _descend(root, keys) if root else (None, keys)
     if array is None or left:
         return put(text, keys, [value])
     if not isinstance(array.value, list):
-        raise Misfit(f"{'.'.join(keys)} is no array")
+        raise WrongType(f"{'.'.join(keys)} is no array")
     mine = next((part for part in array.parts if ours(part.value)), None)
     if mine is None:
         return _inserted(text, array, None, value)
@@ -54,18 +54,18 @@ def add(text: str, keys: tuple[str, ...], value: Any, ours: Ours) -> str:
     return text if mine.value == value else _replaced(text, mine, value)
 
 
-def take(text: str, keys: tuple[str, ...]) -> str:
-    """The text without this entry."""
+def remove(text: str, keys: tuple[str, ...]) -> str:
+    """Return the text without this entry."""
     root = parse(text)
     if root is None or not keys:
         return text
     holder, left = _descend(root, keys[:-1])
     member = None if left else holder.member(keys[-1])
-    return text if member is None else take(_without(text, holder, member), keys)
+    return text if member is None else remove(_without(text, holder, member), keys)
 
 
-def drop(text: str, keys: tuple[str, ...], ours: Ours) -> str:
-    """The text without what is ours in the array there: not more of an item than the part that is."""
+def remove_item(text: str, keys: tuple[str, ...], ours: Ours) -> str:
+    """Return the text without Holdfast's items in an array; of a shared item, only Holdfast's part is removed."""
     root = parse(text)
     array, left = _descend(root, keys) if root else (None, keys)
     if array is None or left or not isinstance(array.value, list):
@@ -75,34 +75,34 @@ def drop(text: str, keys: tuple[str, ...], ours: Ours) -> str:
         return text
     inner = _inner(mine, ours)
     if inner is not None and len(inner[0].parts) > 1:
-        return drop(_without(text, *inner), keys, ours)
-    return drop(_without(text, array, mine), keys, ours)
+        return remove_item(_without(text, *inner), keys, ours)
+    return remove_item(_without(text, array, mine), keys, ours)
 
 
-def has(text: str, keys: tuple[str, ...]) -> bool:
-    """Whether something stands there, be it empty."""
+def exists(text: str, keys: tuple[str, ...]) -> bool:
+    """Return whether there is an entry."""
     root = parse(text)
     return root is not None and not _descend(root, keys)[1]
 
 
-def value(text: str, keys: tuple[str, ...]) -> Any:
-    """What stands there; None if nothing does."""
+def get(text: str, keys: tuple[str, ...]) -> Any:
+    """Return the value of an entry; None if there is none."""
     root = parse(text)
     node, left = _descend(root, keys) if root else (None, keys)
     return None if node is None or left else node.value
 
 
-def emptied(text: str, keys: tuple[str, ...], old: str) -> str:
-    """The text with what is empty there as it stood in the old text, if it was empty there, too: with its blanks."""
+def restore_empty(text: str, keys: tuple[str, ...], old: str) -> str:
+    """Return the text with the blanks that an empty object or array had in the old text."""
     root, before = parse(text), parse(old)
-    if root is None or before is None or not empty(old, keys):
+    if root is None or before is None or not is_empty(old, keys):
         return text
     node, was = _descend(root, keys)[0], _descend(before, keys)[0]
     return text[: node.value_start] + old[was.value_start : was.end] + text[node.end :]
 
 
-def empty(text: str, keys: tuple[str, ...]) -> bool:
-    """Whether an object or an array stands there that holds nothing."""
+def is_empty(text: str, keys: tuple[str, ...]) -> bool:
+    """Return whether the entry is an empty object or array."""
     root = parse(text)
     if root is None:
         return False
@@ -114,7 +114,7 @@ def empty(text: str, keys: tuple[str, ...]) -> bool:
 
 
 def _descend(root: Node, keys: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
-    """As far down as the keys lead, and those that are left."""
+    """Return the deepest existing node on the path, and the remaining keys."""
     node = root
     for number, key in enumerate(keys):
         below = node.member(key)
@@ -125,7 +125,7 @@ def _descend(root: Node, keys: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
 
 
 def _inner(item: Node, ours: Ours) -> tuple[Node, Node] | None:
-    """Within an item, the array that holds what is ours, and that."""
+    """Return the array in an item that contains Holdfast's part, and that part."""
     for part in item.parts:
         if isinstance(part.value, list):
             mine = next((one for one in part.parts if ours(one.value)), None)
@@ -135,7 +135,7 @@ def _inner(item: Node, ours: Ours) -> tuple[Node, Node] | None:
 
 
 def _inside(value: Any, ours: Ours) -> Any:
-    """What of our own item stands in the array within it."""
+    """Return the part of Holdfast's item that is in the array within it."""
     lists = [one for one in value.values() if isinstance(one, list)] if isinstance(value, dict) else []
     return next((one for items in lists for one in items if ours(one)), value)
 
@@ -150,7 +150,7 @@ def _nest(keys: tuple[str, ...], value: Any) -> Any:
 
 
 def _inserted(text: str, holder: Node, key: str | None, value: Any) -> str:
-    """A new last entry of an object or an array."""
+    """Return the text with a new last entry of an object or array."""
     newline, unit = _style(text)
     opening = holder.value_start
     first = holder.parts[0].start if holder.parts else holder.end - 1
@@ -174,7 +174,7 @@ def _inserted(text: str, holder: Node, key: str | None, value: Any) -> str:
 
 
 def _first(text: str, holder: Node, entry: str, newline: str, inner: str, outer: str) -> str:
-    """The only entry of what was empty but for blanks and comments."""
+    """Return the text with the first entry of an empty object or array."""
     start, end = holder.value_start + 1, holder.end - 1
     if not text[start:end].strip():
         return text[:start] + newline + inner + entry + newline + outer + text[end:]
@@ -184,7 +184,7 @@ def _first(text: str, holder: Node, entry: str, newline: str, inner: str, outer:
 
 
 def _without(text: str, holder: Node, part: Node) -> str:
-    """The text without one entry, the blanks before it and one comma."""
+    """Return the text without an entry, the blanks before it and one comma."""
     number = next(index for index, one in enumerate(holder.parts) if one is part)
     comma = skip_blanks(text, part.end)
     followed = text.startswith(",", comma)
@@ -211,7 +211,7 @@ def _replaced(text: str, node: Node, value: Any) -> str:
 
 
 def _line_end(text: str, at: int) -> int:
-    """Behind a comment that stands on the same line; else here."""
+    """Return the position after a comment on the same line, or the same position."""
     line = text[at:].split("\n", 1)[0]
     rest = line.strip()
     if rest.startswith("//"):
@@ -222,13 +222,13 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _indent(text: str, at: int) -> str:
-    """The blanks that the line of this place starts with."""
+    """Return the indentation of the line at a position."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _style(text: str) -> tuple[str, str]:
-    """How this text ends its lines, and by how much it indents."""
+    """Return the line ending and the indentation of a text."""
     newline = "\r\n" if "\r\n" in text else "\n"
     for line in text.split("\n")[1:]:
         blanks = line[: len(line) - len(line.lstrip(" \t"))]

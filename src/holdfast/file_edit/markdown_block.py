@@ -25,7 +25,7 @@ def put(text: str, inside: str, begin: str = BEGIN, end: str = END, ours: Ours =
     """The text with this in its block, which comes last if there is none yet; with nothing to show, without the block. Of
     several, as a copy or a merge leaves them, the last one stays."""
     if not inside.strip():
-        return take(text, begin, end, ours)
+        return remove(text, begin, end, ours)
     while len(blocks := _find(_lines(text), begin, end, ours)) > 1:
         text = _cut(_lines(text), *blocks[0])
     lines = _lines(text)
@@ -40,7 +40,7 @@ def put(text: str, inside: str, begin: str = BEGIN, end: str = END, ours: Ours =
     return "".join([*lines[:first], block, *lines[last + 1 :]])
 
 
-def take(text: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
+def remove(text: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
     """The text without its block; if that comes last, also without what was put between it and the text before. Where more
     follows after an empty line, one of the two empty lines goes along."""
     while blocks := _find(_lines(text), begin, end, ours):

@@ -1,4 +1,4 @@
-"""Lines of ours in a TOML file: a marked part at its end."""
+"""Add and remove a marked block of lines at the end of a TOML file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def put(text: str, lines: str) -> str:
-    """The text with these lines at its end; a ValueError where one of the two would not be TOML."""
+    """Return the text with these lines at its end; raise ValueError if either is not TOML."""
     _loads(text)
     new = markdown_block.put(text, lines, markdown_block.TOML_BEGIN, markdown_block.TOML_END, _is_toml)
     _loads(new)
     return new
 
 
-def take(text: str, lines: str, ours: Ours) -> str:
-    """The text without them, also where a program wrote the file anew and lost the marks."""
+def remove(text: str, lines: str, ours: Ours) -> str:
+    """Return the text without these lines, even if a program rewrote the file without the marks."""
     without = markdown_block.remove(text, markdown_block.TOML_BEGIN, markdown_block.TOML_END, _is_toml)
     if without != text:
         return without
@@ -44,7 +44,7 @@ def _present(document: Any, told: dict[str, Any], ours: Ours) -> bool:
 
 
 def _taken(text: str, told: dict[str, Any], ours: Ours) -> str:
-    """Taken out by name: tomlkit keeps the rest as it was written."""
+    """Return the text without entries of these names; tomlkit keeps the rest as it was."""
     import tomlkit
 
     document: Any = tomlkit.parse(text)
@@ -63,7 +63,7 @@ def _taken(text: str, told: dict[str, Any], ours: Ours) -> str:
 
 
 def _is_toml(lines: str) -> bool:
-    """Whether these lines mean something by themselves: marks may also stand in a text of somebody's."""
+    """Return whether these lines are TOML on their own; the marks may also be part of a multi-line string."""
     try:
         return bool(_loads(lines))
     except ValueError:
@@ -71,7 +71,7 @@ def _is_toml(lines: str) -> bool:
 
 
 def _loads(text: str) -> dict[str, Any]:
-    """What it says; a ValueError where it is no TOML, or nested deeper than anybody nests."""
+    """Parse TOML; raise ValueError if it is invalid or nested too deeply."""
     import tomllib
 
     try:

@@ -1,7 +1,7 @@
-"""Dated lines are facts: `- [2026-03-27] status: on`; closed: `- ~~[2026-03-20] status: off~~ superseded 2026-03-27`.
+"""Facts are dated lines: `- [2026-03-27] status: on`; closed: `- ~~[2026-03-20] status: off~~ superseded 2026-03-27`.
 
-The lines are the whole truth about them: this room reads them out of any markdown, in the variants that people write, and edits
-them in place. A line that is struck through or dated and cannot be read is not a fact; `unread` names it. Pure.
+This module parses them in any Markdown text, in the variants that people write, and edits them in place. A dated line that
+cannot be read is not a fact; `find_unreadable` reports it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.base.dates import DAY, is_moment
 from holdfast.base.ids import KEY_PATTERN, derive_key
 from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import strip_bold
 from holdfast.base.record import Record
 from holdfast.models import SCOPES, Fact
 
@@ -40,7 +41,7 @@ _EVER = "9999-12-31T23:59:59Z"
 _MOST_STALE = 10  # places that are named
 
 
-class Dated(Record):
+class FactLine(Record):
     """One dated line of a text."""
 
     line: int
@@ -50,27 +51,27 @@ class Dated(Record):
     valid_to: str | None
 
 
-class Edit(Record):
+class FactEdit(Record):
     """A text with a fact set in it, and the lines that this retired."""
 
     text: str
     action: str
     line: int
-    retired: tuple[Dated, ...]
+    retired: tuple[FactLine, ...]
 
 
 def fold(name: str) -> str:
-    """Names that differ only in case or spacing are one."""
+    """Return a name in lower case with single spaces; names that are equal then are the same."""
     return " ".join(name.casefold().split())
 
 
-def note_key(subject: str) -> str:
-    """The key of the note that holds a subject's facts: names that are one subject have one note."""
+def subject_key(subject: str) -> str:
+    """Return the key of the note with a subject's facts."""
     name = fold(subject)
     return name if KEY_PATTERN.match(name) else derive_key(name)
 
 
-class Unread(Record):
+class UnreadableLine(Record):
     """A line that looks like a fact and cannot be read as one."""
 
     line: int
@@ -91,8 +92,8 @@ class _Row(Record):
     problem: str = ""
 
 
-def lines(text: str) -> list[Dated]:
-    """The dated lines, in the order they stand. A closed line without a date ends where the next line of its label begins."""
+def find_lines(text: str) -> list[FactLine]:
+    """Return the fact lines in order; a closed line without a date ends when the next line of its label begins."""
     if not _HINT.search(text):
         return []
     rows = text.split("\n")
@@ -100,20 +101,20 @@ def lines(text: str) -> list[Dated]:
     return _with_ends(found) if any(one.valid_to == "" for one in found) else found
 
 
-def unread(text: str) -> list[Unread]:
-    """The dated lines that cannot be read as facts although they seem to be meant as such, and what is wrong with each."""
+def find_unreadable(text: str) -> list[UnreadableLine]:
+    """Return the dated lines that look like facts but cannot be read, and what is wrong with each."""
     rows = text.split("\n")
-    read = {line.line for line in lines(text)}
+    read = {line.line for line in find_lines(text)}
     fenced = _fenced(rows)
     return [
-        Unread(number, problem)
+        UnreadableLine(number, problem)
         for number, row in enumerate(rows)
         if number not in read and number not in fenced and (problem := _wrong_with(row))
     ]
 
 
 def _wrong_with(row: str) -> str:
-    """What keeps a line from being read as a fact; empty for lines that are not meant as one."""
+    """Return why a line is not a fact; "" if it does not look like one."""
     if "[" not in row:
         return ""
     read = _parse(row)
@@ -138,7 +139,7 @@ def _rows(rows: list[str]) -> list[tuple[int, _Row]]:
 
 
 def _parse(row: str) -> _Row | None:
-    """Take a line apart that begins as a dated one."""
+    """Split a line that starts like a fact into its parts; return None for other lines."""
     body = row.rstrip(" \t\r")
     match = _OPENING.match(body)
     if not match:
@@ -166,7 +167,7 @@ def _parse(row: str) -> _Row | None:
 
 
 def _end(tail: str) -> tuple[str | None, str]:
-    """When a closed line ended, by what stands behind it ("" if it does not say); or what is wrong with that."""
+    """Return when a closed line ended ("" if it does not say), and what is wrong with it."""
     ending = _ENDING.match(tail)
     if not ending:
         return None, "the line is struck through but not marked as superseded"
@@ -186,14 +187,7 @@ def _split(said: str) -> tuple[str, str]:
         label, value = label + "**", value[2:]
     if not colon or not value.startswith((" ", "\t")):
         return "", ""
-    return bare_label(label), value.strip()
-
-
-def bare_label(label: str) -> str:
-    """The label without white space or `**` around it."""
-    label = label.strip()
-    inner = label[2:-2].strip() if label.startswith("**") and label.endswith("**") else ""
-    return inner if inner and "**" not in inner else label
+    return strip_bold(label), value.strip()
 
 
 def _fenced(rows: list[str]) -> set[int]:
@@ -225,13 +219,13 @@ def _states(row: str) -> bool:
     return read is not None and bool(_split(read.said)[1])
 
 
-def current_text(text: str, now: str) -> str:
+def drop_ended_facts(text: str, now: str) -> str:
     """Return the text without the fact lines that ended by `now` (a day or a UTC moment) and without closed lines that do
     not say when they ended. Every other byte stays."""
     if not _HINT.search(text):
         return text
     rows = text.split("\n")
-    ends = {line.line: line.valid_to for line in lines(text)}
+    ends = {line.line: line.valid_to for line in find_lines(text)}
     kept = [row for number, row in enumerate(rows) if not _is_over(row, ends.get(number, ""), now)]
     return "\n".join(kept) if len(kept) < len(rows) else text
 
@@ -243,19 +237,19 @@ def _is_over(row: str, end: str | None, now: str) -> bool:
     return end == "" and "[" in row and (read := _parse(row)) is not None and (read.struck or bool(read.tail))
 
 
-def statement(subject: str, label: str, value: str, valid_from: str, valid_to: str | None = None) -> str:
+def format_statement(subject: str, label: str, value: str, valid_from: str, valid_to: str | None = None) -> str:
     """Return a fact as one plain sentence with its dates: `Canary, share of traffic: 10 % (since 2026-09-01)`."""
     dates = f"{valid_from} to {valid_to}" if valid_to else f"since {valid_from}"
     return f"{subject}, {label}: {value} ({dates})"
 
 
-def _dated(row: _Row, number: int) -> Dated | None:
+def _dated(row: _Row, number: int) -> FactLine | None:
     label, value = _split(row.said)
     real = is_moment(row.opened) and (not row.ended or is_moment(row.ended))
-    return Dated(number, label, value, row.opened, row.ended) if real and label and value else None
+    return FactLine(number, label, value, row.opened, row.ended) if real and label and value else None
 
 
-def _with_ends(found: list[Dated]) -> list[Dated]:
+def _with_ends(found: list[FactLine]) -> list[FactLine]:
     """The same lines. A closed one that does not say when it ended does so when the next line of its label begins; without
     such a line it is no fact."""
     from bisect import bisect_right
@@ -274,9 +268,9 @@ def _with_ends(found: list[Dated]) -> list[Dated]:
     return ended
 
 
-def facts_of(text: str, subject: str, scope: Scope, path: str, first_line: int) -> list[Fact]:
-    """The facts a text states about its subject."""
-    dated = lines(text)
+def parse_facts(text: str, subject: str, scope: Scope, path: str, first_line: int) -> list[Fact]:
+    """Return the facts that a text states about its subject."""
+    dated = find_lines(text)
     heirs = _heirs(dated)
     return [
         Fact(
@@ -325,7 +319,7 @@ class _Word(Record):
         return self.order[0]
 
 
-def settle(statements: list[Statement], at: str | None) -> list[Fact]:
+def resolve_statements(statements: list[Statement], at: str | None) -> list[Fact]:
     """Of all lines that several files have for one subject and label, return those that hold at a moment; without a moment,
     every line.
 
@@ -348,7 +342,7 @@ def settle(statements: list[Statement], at: str | None) -> list[Fact]:
     return [_ended(fact, heirs[fact.path]).replace(stale_in=stale_in if id(fact) in holds else ()) for fact in shown]
 
 
-def outdated(statements: list[Statement], at: str) -> list[Fact]:
+def find_outdated(statements: list[Statement], at: str) -> list[Fact]:
     """Return the lines that their own file leaves open at a moment and that a newer line of another file makes stale, even if
     that has ended since or has the same value. The statements are those of `settle`."""
     _, beaten, holding = _weighed(statements, _in_order(statements), at)
@@ -432,13 +426,13 @@ def _ended(fact: Fact, heir: Fact | None) -> Fact:
     return fact.replace(valid_to=heir.valid_from, retired_by=by)
 
 
-def set_fact(text: str, label: str, value: str, on: str, many: bool) -> Edit:
+def set_fact(text: str, label: str, value: str, on: str, many: bool) -> FactEdit:
     """Write `label: value` as of `on`. The newest date is current; what it replaces is struck through and dated."""
-    label, known = bare_label(label), lines(text)
+    label, known = strip_bold(label), find_lines(text)
     same = [line for line in known if fold(line.label) == fold(label)]
     standing = [line for line in same if line.value == value and _holds(line, on, many)]
     if standing:
-        return Edit(text, "unchanged", standing[-1].line, ())
+        return FactEdit(text, "unchanged", standing[-1].line, ())
     later = [] if many else [line for line in same if _at(line.valid_from) > _at(on)]
     end = min([line.valid_from for line in later], key=_at, default=None)
     retired = [] if many else [line for line in same if _covers(line, on)]
@@ -447,44 +441,45 @@ def set_fact(text: str, label: str, value: str, on: str, many: bool) -> Edit:
     for line in retired:
         rows[line.line] = _struck(rows[line.line], f"{words} {on}")
     place, before, after = _place(rows, same or known, later)
-    rows.insert(place, before + render(Dated(0, label, value, on, end))[2:] + after)
+    rows.insert(place, before + format_line(FactLine(0, label, value, on, end))[2:] + after)
     action = "updated" if same else "created"
-    return Edit("\n".join(rows), action, place, tuple([line.replace(valid_to=on) for line in retired]))
+    return FactEdit("\n".join(rows), action, place, tuple([line.replace(valid_to=on) for line in retired]))
 
 
-def render(line: Dated) -> str:
-    """The line as it stands in a file."""
+def format_line(line: FactLine) -> str:
+    """Return the line as it is written in a file."""
     stated = f"[{line.valid_from}] {line.label}: {line.value}"
     return f"- ~~{stated}~~ superseded {line.valid_to}" if line.valid_to else f"- {stated}"
 
 
 def reads_back(label: str, value: str) -> bool:
-    """Whether a line with this label and value is read as just that: not as a closed one, nor as another label."""
-    return [(line.label, line.value) for line in lines(render(Dated(0, label, value, "2000-01-01", None)))] == [(label, value)]
+    """Return whether a line with this label and value is parsed as exactly that."""
+    text = format_line(FactLine(0, label, value, "2000-01-01", None))
+    return [(line.label, line.value) for line in find_lines(text)] == [(label, value)]
 
 
 def _at(when: str) -> str:
-    """A day and its first second are one moment."""
+    """Return a day as its first second, so that days and moments compare."""
     return when if len(when) > 10 else when + "T00:00:00Z"
 
 
-def _covers(line: Dated, on: str) -> bool:
+def _covers(line: FactLine, on: str) -> bool:
     return _at(line.valid_from) <= _at(on) and (line.valid_to is None or _at(line.valid_to) > _at(on))
 
 
-def _holds(line: Dated, on: str, many: bool) -> bool:
+def _holds(line: FactLine, on: str, many: bool) -> bool:
     """Whether this line already says so for that date."""
     return line.valid_to is None if many else _covers(line, on)
 
 
 def _struck(row: str, closing: str) -> str:
-    """The line as somebody wrote it, struck through and dated."""
+    """Return a line struck through and closed with a date."""
     read = _parse(row)
     assert read is not None, row  # it was read as a fact before
     return f"{read.before}~~{read.stated}~~ {closing}{read.after}"
 
 
-def _closing_words(rows: list[str], known: list[Dated]) -> str:
+def _closing_words(rows: list[str], known: list[FactLine]) -> str:
     """The words with which this text closes lines, as its last closed line has them: `superseded`, `SUPERSEDED on`, ..."""
     for line in reversed(known):
         read = _parse(rows[line.line]) if line.valid_to is not None else None
@@ -493,7 +488,7 @@ def _closing_words(rows: list[str], known: list[Dated]) -> str:
     return _SUPERSEDED
 
 
-def _place(rows: list[str], known: list[Dated], later: list[Dated]) -> tuple[int, str, str]:
+def _place(rows: list[str], known: list[FactLine], later: list[FactLine]) -> tuple[int, str, str]:
     """The row for a new line, and what stands before and after a line in that list: its bullet, its line ending."""
     if known:
         beside = min(later, key=_row) if later else max(known, key=_row)
@@ -508,7 +503,7 @@ def _place(rows: list[str], known: list[Dated], later: list[Dated]) -> tuple[int
     return len(rows), "- ", ending
 
 
-def _row(line: Dated) -> int:
+def _row(line: FactLine) -> int:
     return line.line
 
 
@@ -521,15 +516,15 @@ def _below(rows: list[str], number: int, bullet: str) -> int:
     return number
 
 
-def _heirs(dated: list[Dated]) -> dict[tuple[str, str], list[Dated]]:
+def _heirs(dated: list[FactLine]) -> dict[tuple[str, str], list[FactLine]]:
     """The lines by what they are about and when they begin."""
-    heirs: dict[tuple[str, str], list[Dated]] = {}
+    heirs: dict[tuple[str, str], list[FactLine]] = {}
     for line in dated:
         heirs.setdefault((fold(line.label), _at(line.valid_from)), []).append(line)
     return heirs
 
 
-def _retired_by(line: Dated, heirs: dict[tuple[str, str], list[Dated]]) -> str | None:
+def _retired_by(line: FactLine, heirs: dict[tuple[str, str], list[FactLine]]) -> str | None:
     """The fact that took over on the day this one ended: the next below it, else the first above."""
     if line.valid_to is None:
         return None

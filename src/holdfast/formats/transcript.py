@@ -1,6 +1,6 @@
-"""What was said, as it stands in a session's file: JSON lines, a header and then a turn a line. Pure.
+"""The transcript file of a session: JSON lines, a header and then one turn per line.
 
-Memory must not feed on its own output: `stripped` takes out what Holdfast itself put into a conversation (H3).
+Memory must not store its own output: `strip_own_output` removes what Holdfast put into a conversation (H3).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _EPOCH_MS = 10**11  # a number above this counts milliseconds
 
 
 class TranscriptLine(Record):
-    """A turn as it comes in or stands in its line; `more` are the fields that are not ours."""
+    """A turn as it is given or stored in a line; `more` are the fields that are not part of the format."""
 
     role: str
     text: str
@@ -66,8 +66,8 @@ class TranscriptLine(Record):
 LIVE = "live"
 
 
-class Header(Record):
-    """The first line of a session's file."""
+class TranscriptHeader(Record):
+    """The first line of a transcript file."""
 
     session: str
     client: str
@@ -82,25 +82,27 @@ class Header(Record):
 # --- the lines --------------------------------------------------------------------------------------------------------
 
 
-def render_header(header: Header) -> bytes:
-    """The first line of a new file."""
+def render_header(header: TranscriptHeader) -> bytes:
+    """Return the first line of a new file."""
     said = {name: value for name, value in header.as_dict().items() if name != "kept" or value}
     return _line({"holdfast": "transcript", "version": VERSION, **said})
 
 
-def parse_header(line: bytes) -> Header | None:
-    """The header that a line is; None if it is none, or one of a version we do not know."""
+def parse_header(line: bytes) -> TranscriptHeader | None:
+    """Parse a header; return None if the line is not one or has an unknown version."""
     fields = _object(line)
     if fields is None or fields.get("holdfast") != "transcript" or fields.get("version") != VERSION:
         return None
     session, client, started = fields.get("session"), fields.get("client"), fields.get("started")
     if not isinstance(session, str) or not isinstance(client, str):
         return None
-    return Header(session, client, started if isinstance(started, str) else "", LIVE if fields.get("kept") == LIVE else "")
+    return TranscriptHeader(
+        session, client, started if isinstance(started, str) else "", LIVE if fields.get("kept") == LIVE else ""
+    )
 
 
 def render(said: TranscriptLine) -> bytes:
-    """A turn as its line."""
+    """Return the line of a turn."""
     fields: dict[str, Any] = {"id": said.id, "role": said.role}
     if said.speaker is not None:
         fields["speaker"] = said.speaker
@@ -110,12 +112,12 @@ def render(said: TranscriptLine) -> bytes:
 
 
 def purged_line(receipt: str) -> bytes:
-    """What stands where a turn was purged, so that the others keep their lines."""
+    """Return the line that replaces a purged turn, so that other turns keep their line numbers."""
     return _line({"purged": receipt})
 
 
 def parse(line: bytes) -> TranscriptLine | None:
-    """The turn that a line is; None if it is none."""
+    """Parse a turn; return None if the line is not one."""
     fields = _object(line)
     if fields is None or fields.get("role") not in ROLES:
         return None
@@ -129,13 +131,13 @@ def parse(line: bytes) -> TranscriptLine | None:
     return TranscriptLine(role, text, id, time, speaker, None, more)
 
 
-def is_whole(tail: bytes) -> bool:
-    """Whether the end of a file that lacks its newline is a complete line all the same: an editor may have left it so."""
+def is_complete_line(tail: bytes) -> bool:
+    """Return whether the end of a file without a final newline is a complete line, as some editors leave it."""
     return _object(tail) is not None
 
 
-def spelled(id: str) -> bytes:
-    """An id as it stands in a line."""
+def encode_id(id: str) -> bytes:
+    """Return an id as it is encoded in a line."""
     return json.dumps(id, ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -158,34 +160,34 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 
 def safe_id(id: str) -> str:
-    """The source's own id where it can stand in a line and on a screen, else a digest of it."""
+    """Return an id if it is short and printable, or a digest of it."""
     fits = 0 < len(id) <= 200 and id.isprintable() and id.strip() == id
     return id if fits else "~" + digest(id.encode("utf-8", "surrogatepass"))[:24]
 
 
-def made_id(said: TranscriptLine, occurrence: int) -> str:
-    """The id of a turn that came without one: the same words at the same time have the same, counted up."""
+def derive_id(said: TranscriptLine, occurrence: int) -> str:
+    """Return an id for a turn without one, made from its content and the number of earlier equal turns."""
     parts = (said.role, said.speaker or "", said.time or "", str(occurrence), said.text)
     return digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:24]
 
 
 def other_id(said: TranscriptLine) -> str:
-    """The id of a turn that came with the id of another text: both are kept, and the second is the same each time."""
+    """Return an id for a turn whose id is taken by another text; it is the same each time."""
     return f"{said.id}~{digest(f'{said.role}{said.text}'.encode('utf-8', 'surrogatepass'))[:8]}"
 
 
 def file_name(name: str) -> str:
-    """Our own safe form of a session's or client's name: itself where it is one that we would give, else a digest."""
+    """Return the file name for a session or client: its name if it is a valid one, or a digest."""
     return name if is_name(name) else "~" + digest(name.encode("utf-8", "surrogatepass"))
 
 
 def mark(*parts: str) -> int:
-    """64 bits that stand for these words."""
+    """Return a 64-bit hash of these texts, never 0."""
     return int(digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:16], 16) or 1
 
 
-class Tally:
-    """Numbers under 64-bit marks, 12 bytes each: what is known of millions of turns without holding one of them."""
+class CompactMap:
+    """A hash table from 64-bit hashes to 32-bit numbers, 12 bytes per slot: it holds millions of turns in memory."""
 
     def __init__(self) -> None:
         self._marks, self._values = array("Q", bytes(8 * 1024)), array("I", bytes(4 * 1024))
@@ -219,17 +221,17 @@ class Tally:
                 self._marks[place], self._values[place] = mark, value
 
 
-class Known:
-    """Which turns a session's file has. A turn is known by its id and its text."""
+class KnownTurns:
+    """The turns of a transcript file, known by id and text."""
 
     def __init__(self) -> None:
-        self._texts = Tally()
+        self._texts = CompactMap()
 
     def add(self, said: TranscriptLine) -> None:
         self._texts.put(mark(said.id or ""), _check(said))
 
     def admit(self, said: TranscriptLine) -> TranscriptLine | None:
-        """The turn as it is to be kept, or None if it is there already."""
+        """Return the turn to store, or None if it is already stored."""
         kept = self._texts.get(mark(said.id or ""))
         if kept == _check(said):
             return None
@@ -248,15 +250,15 @@ def _check(said: TranscriptLine) -> int:
 # --- what comes in ----------------------------------------------------------------------------------------------------
 
 
-def role_of(role: object, speaker: str | None = None) -> str | None:
-    """One of our four; a turn that names only its speaker is the user's, unless that name is a role. None: no role."""
+def parse_role(role: object, speaker: str | None = None) -> str | None:
+    """Return one of the four roles, or None for an unknown one; without a role the speaker's name decides, else "user"."""
     if role is None:
         return _ROLES.get((speaker or "").lower(), "user")
     return _ROLES.get(role.lower()) if isinstance(role, str) else None
 
 
-def time_of(value: object) -> str | None:
-    """A date in any of the ways that transcripts have: text, a date, or seconds or milliseconds since 1970."""
+def parse_time(value: object) -> str | None:
+    """Return the timestamp of a text, a date, or seconds or milliseconds since 1970."""
     if value is None or value == "":
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -266,24 +268,26 @@ def time_of(value: object) -> str | None:
     return dates.moment(value, "time")
 
 
-def lenient_time(value: object) -> str | None:
-    """The same for what others wrote: what is no date is no date."""
+def parse_time_or_none(value: object) -> str | None:
+    """Do the same, but return None for an invalid date."""
     try:
-        return time_of(value)
+        return parse_time(value)
     except UsageError:
         return None
 
 
-def clean(text: str) -> str:
-    """Text that others wrote, without what no file of ours may hold: NUL and halves of characters."""
+def replace_surrogates(text: str) -> str:
+    """Replace NUL and lone surrogates, which no stored text may contain."""
     if text.isascii() and "\0" not in text:
         return text
     return _SURROGATE.sub("\ufffd", text)
 
 
-def cut(text: str, most: int) -> str:
-    """At most so many bytes, and no word cut in two: half a secret is not known for one. A mark shows where something is
-    missing."""
+def truncate(text: str, most: int) -> str:
+    """Return at most `most` bytes of a text, with a mark where text is missing.
+
+    No word is split, because half a secret would not be recognized.
+    """
     if len(text) * 4 <= most:
         return text
     data = text.encode("utf-8", "surrogatepass")
@@ -294,8 +298,8 @@ def cut(text: str, most: int) -> str:
     return kept[: next((place for place in last if kept[place].isspace()), len(kept))] + CUT
 
 
-def stripped(text: str) -> str:
-    """The text without the blocks that Holdfast put into it: briefings, also cut ones, and what it renders into files."""
+def strip_own_output(text: str) -> str:
+    """Return the text without the blocks that Holdfast put into it: briefings, even truncated ones, and rendered files."""
     if "holdfast" not in text:
         return text
     bare = _without_rendered(_without_briefings(text))
@@ -316,7 +320,7 @@ def _without_briefings(text: str) -> str:
 
 
 def _end(text: str, start: int, ends: list[int]) -> int:
-    """Where a block ends: at the close of the same mark, else where its lines stop looking like ours."""
+    """Return the end of a block: its closing mark, or the last line that looks like a briefing."""
     place = bisect_left(ends, start)
     if place < len(ends):
         return ends[place]
@@ -333,19 +337,19 @@ def _without_rendered(text: str) -> str:
     return "".join([*kept, text[done:]])
 
 
-def turn_of(said: TranscriptLine, header: Header, line: int, path: str) -> Turn:
-    """A line of a session's file as what callers get."""
+def to_turn(said: TranscriptLine, header: TranscriptHeader, line: int, path: str) -> Turn:
+    """Return the turn of a line for callers."""
     return Turn(
         said.id or "", said.role, said.speaker, said.time, said.text, header.session, header.client, line - 2,
         f"{path}:{line}-{line}",
     )  # fmt: skip
 
 
-def counted(said: TranscriptLine, session: str, seen: Tally) -> TranscriptLine:
-    """The turn with an id: its own, or one made from its words and how often they came in this session."""
+def assign_id(said: TranscriptLine, session: str, seen: CompactMap) -> TranscriptLine:
+    """Return the turn with its own id, or one made from its content and the number of earlier equal turns."""
     if said.id:
         return said.replace(id=safe_id(said.id))
     words = mark(session, said.role, said.speaker or "", said.time or "", said.text)
     occurrence = seen.get(words) or 0
     seen.put(words, occurrence + 1)
-    return said.replace(id=made_id(said, occurrence))
+    return said.replace(id=derive_id(said, occurrence))

@@ -145,7 +145,7 @@ def _has_content(name: str, value: object) -> bool:
 
 def _plain(record: Record) -> Arguments:
     shown = {}
-    for name in (*record._fields, *record._more):
+    for name in (*record._fields, *record._computed):
         value = getattr(record, name)
         if isinstance(value, Record):
             value = str(value) if type(value).__name__ == "Scope" else slim(value)

@@ -15,6 +15,7 @@ from holdfast.postgres.store import PostgresStore
 if TYPE_CHECKING:
     from typing import Any
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
 
 

@@ -1,4 +1,4 @@
-"""The marker `.holdfast/project.json`: an id that moves with its folder (P3). Written only when a person asks for it."""
+"""The marker `.holdfast/project.json`: an id that moves with its folder (P3), written only on request."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Registry(Protocol):
-        """What identity remembers from one call to the next; the ledger keeps it."""
+        """Durable records about projects, kept in the ledger."""
 
         def canonical(self, alias: str) -> str | None:
-            """The project that goes by this other id."""
+            """Return the project of an alias."""
 
         def link(self, alias: str, project: str, instead: str | None = None) -> None:
-            """The first writer wins, unless the link still says `instead`."""
+            """Link an alias to a project; the first writer wins, unless the link still says `instead`."""
 
         def place(self, id: str) -> tuple[str, str] | None:
-            """Nonce and path where a marker or a checkout was last seen."""
+            """Return the nonce and path where a marker or checkout was last seen."""
 
         def put_place(self, id: str, nonce: str, path: str) -> None: ...
 
         def adopted(self, project: str) -> list[str]:
-            """The projects that a person joined to this one."""
+            """Return the projects that a person joined to this one."""
 
         def links(self) -> dict[str, str]:
-            """Every older id, and the project it leads to."""
+            """Return every alias and its project."""
 
 
 MARKER_FOLDER, MARKER_FILE = ".holdfast", "project.json"
@@ -40,15 +40,15 @@ _MARKER_BYTES = 4096
 
 
 class Marker(Record):
-    """What a `.holdfast/project.json` says, and the folder it stands in."""
+    """The content of a `.holdfast/project.json`, and its folder."""
 
     id: str
     nonce: str
     folder: str
 
 
-def honoured(marker: Marker, registry: Registry) -> bool:
-    """Whether we wrote this marker for this folder, or for one that has since moved here."""
+def is_valid_here(marker: Marker, registry: Registry) -> bool:
+    """Return whether the marker was written for this folder, or for a folder that moved here."""
     seen = registry.place(marker.id)
     if seen is None or seen[0] != marker.nonce:
         return False
@@ -58,14 +58,14 @@ def honoured(marker: Marker, registry: Registry) -> bool:
     return original is None or original.nonce != marker.nonce
 
 
-def see(id: str, nonce: str, path: str, registry: Registry) -> None:
+def record_location(id: str, nonce: str, path: str, registry: Registry) -> None:
     seen = registry.place(id)
     if seen is None or seen[0] != nonce or not same_folder(seen[1], path):
         registry.put_place(id, nonce, path)
 
 
 def read_marker(folder: str) -> Marker | None:
-    """The marker of a folder, if it is a well-formed plain file; links, pipes and the like count as none."""
+    """Return the marker of a folder; None if there is none or it is not a valid regular file."""
     try:
         inside = os.open(f"{folder}/{MARKER_FOLDER}", _OPEN_FOLDER)
     except (OSError, ValueError):
@@ -93,7 +93,7 @@ def _marker_of(data: bytes, folder: str) -> Marker | None:
 
 
 def write_marker(root: str, registry: Registry, now: str) -> str:
-    """Give a folder an id that moves with it. One that is there is kept, or refused if it is another's."""
+    """Write a marker and return its id; keep a valid one, and raise Conflict if it belongs to another folder."""
     folder = real_path(root)
     if is_marked(folder):
         return _existing_marker(folder, registry)
@@ -111,12 +111,12 @@ def write_marker(root: str, registry: Registry, now: str) -> str:
 
 def _existing_marker(folder: str, registry: Registry) -> str:
     marker = read_marker(folder)
-    if marker is None or not honoured(marker, registry):
+    if marker is None or not is_valid_here(marker, registry):
         raise Conflict(
             f"{folder}/{MARKER_FOLDER}/{MARKER_FILE} is there already and is not this folder's",
             "Look at it, and remove it if it is a leftover",
         )
-    see(marker.id, marker.nonce, marker.folder, registry)
+    record_location(marker.id, marker.nonce, marker.folder, registry)
     return marker.id
 
 
@@ -143,7 +143,7 @@ def _publish_marker(folder: str, id: str, nonce: str, now: str) -> None:
 
 
 def _put_marker_file(inside: int, data: bytes, temporary: str) -> None:
-    """A complete file or none, and never over another's: linked into place, renamed where links are not."""
+    """Create the complete file without replacing another: by a hard link, or by renaming where links do not work."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(temporary, flags, 0o600, dir_fd=inside)
     try:

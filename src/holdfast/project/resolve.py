@@ -63,15 +63,15 @@ class Candidates(Record):
 
 
 class Project(Record):
-    """The id that memory is written under, the older ones that reads cover too, and what decided."""
+    """The id that memory is written under, older ids that reads include, and what decided."""
 
     id: str
     aliases: tuple[str, ...]
     how: str  # override, remote, marker, path
 
 
-def look(cwd: str, override: str | None = None, isolate_worktrees: bool = False) -> Candidates:
-    """All that a folder says about its project. Reads only; whatever cannot be read counts as absent."""
+def find_candidates(cwd: str, override: str | None = None, isolate_worktrees: bool = False) -> Candidates:
+    """Return everything that a folder says about its project; whatever cannot be read counts as absent."""
     here = real_path(cwd)
     if override is not None:
         if not is_name(override):
@@ -112,14 +112,14 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
 
 
 def _git_id(kept: str, worktree: str) -> str:
-    """How the ledger knows a repository; the colon keeps it apart from every project's id."""
+    """Return the ledger's id of a repository; its colon distinguishes it from project ids."""
     return f"git:{kept}{worktree}"
 
 
-def settle(
+def resolve_project(
     candidates: Candidates, registry: Registry, has_notes: Callable[[str], bool], *, remember: bool = True
 ) -> Project:
-    """The project of a folder: P1's order, except where an older id of this folder has the memory already."""
+    """Return the project of a folder in P1's order, unless an older id of this folder already has notes."""
     if candidates.override is not None:
         return Project(candidates.override, _adopted(candidates.override, registry, has_notes), "override")
     evidence = _Evidence(candidates, registry, has_notes)
@@ -135,12 +135,12 @@ def settle(
 
 
 def _adopted(id: str, registry: Registry, has_notes: Callable[[str], bool]) -> tuple[str, ...]:
-    """The projects that a person joined to this one and that have notes of their own."""
+    """Return the projects with notes that a person joined to this one."""
     return tuple([other for other in registry.adopted(id) if has_notes(other)])
 
 
-def ignored_marker(seen: Candidates, registry: Registry) -> str:
-    """The path of a marker in the folder that does not count."""
+def find_ignored_marker(seen: Candidates, registry: Registry) -> str:
+    """Return the path of a marker that does not count; "" if there is none."""
     if seen.remote or not is_marked(seen.root) or (seen.marker is not None and is_valid_here(seen.marker, registry)):
         return ""
     return f"{seen.root}/{MARKER_FOLDER}/{MARKER_FILE}"
@@ -180,7 +180,7 @@ class _AskedOnce:
 
 
 class _Evidence:
-    """What a folder says, beside what the ledger remembers of it."""
+    """What a folder says, combined with what the ledger remembers."""
 
     def __init__(self, candidates: Candidates, registry: Registry, has_notes: Callable[[str], bool]) -> None:
         self.candidates = candidates
@@ -213,17 +213,17 @@ class _Evidence:
         return False
 
     def has_notes(self, id: str) -> bool:
-        """Asked once of each id: in PostgreSQL it is a question to the server."""
+        """Return whether a project has notes, with a cache: PostgreSQL needs a round trip."""
         if id not in self._noted:
             self._noted[id] = self._has_notes(id)
         return self._noted[id]
 
     def led(self, id: str) -> str:
-        """The project an id leads to: itself, unless it is an alias."""
+        """Return the project of an id, which is itself unless it is an alias."""
         return self.registry.canonical(id) or id
 
     def known(self) -> list[str]:
-        """The projects with notes that the evidence leads to, the strongest first."""
+        """Return the projects with notes that the evidence leads to, strongest first."""
         leads = [self.primary]
         followed = self._canonical(self.git_id)
         if followed is not None:
@@ -253,7 +253,7 @@ class _Evidence:
         return self.candidates.is_clone or (git_id is not None and self._canonical(_CLONED + git_id) is not None)
 
     def _before(self, project: str | None) -> list[str]:
-        """The projects that this repository had before, the newest first."""
+        """Return the earlier projects of this repository, newest first."""
         found: list[str] = []
         while project is not None and self.git_id is not None and len(found) < _MOST_BEFORE:
             project = self.registry.canonical(_before(self.git_id, project))
@@ -263,14 +263,14 @@ class _Evidence:
         return found
 
     def _follow(self, git_id: str, id: str) -> None:
-        """Let a repository lead to the project that it writes to now, and keep the one before."""
+        """Link the repository to its current project and keep the previous one."""
         now = self.registry.canonical(git_id)
         if now is not None and now != id and self.has_notes(now) and self.has_notes(id):
             self.registry.link(_before(git_id, id), now, instead=self.registry.canonical(_before(git_id, id)))
             self.registry.link(git_id, id, instead=now)
 
     def remember(self, id: str) -> str:
-        """Write down what is new, and give the id that stands: another process may have linked first."""
+        """Record what is new and return the final id, because another process may have linked first."""
         candidates, marker = self.candidates, self.marker
         if id != self.primary and not self.has_notes(self.primary):
             id = self._link(self.primary, id)
@@ -287,11 +287,11 @@ class _Evidence:
         if marker is not None:
             record_location(marker.id, marker.nonce, marker.folder, self.registry)
         if noted:
-            record_location(folder_row(id, candidates), id, candidates.folder, self.registry)
+            record_location(folder_id(id, candidates), id, candidates.folder, self.registry)
         return id
 
     def _kept_in_git(self) -> str | None:
-        """The repository's id, written into its git folder if it is not there; a copy of another gets one of its own."""
+        """Return the repository's id, and write one if it is missing or if this is a copy of another repository."""
         candidates = self.candidates
         if not candidates.place or (candidates.git_id is not None and self.git_id == candidates.git_id):
             return self.git_id
@@ -335,8 +335,8 @@ class _Evidence:
         return self.led(alias)
 
 
-def folder_row(project: str, candidates: Candidates) -> str:
-    """The id under which the ledger keeps a folder of a project: with a remote, any other clone is found as well."""
+def folder_id(project: str, candidates: Candidates) -> str:
+    """Return the ledger's id of a folder of a project; with a remote, other clones share it."""
     return f"{CLONE if candidates.remote else FOLDER}{short_hex(f'{project} {candidates.folder}', 16)}"
 
 
@@ -353,7 +353,7 @@ def _same_start(id: str | None, first: bytes | None) -> bool:
 
 
 def _walk(here: str) -> tuple[Repository | None, str | None]:
-    """The repository a folder is in, and the nearest folder up to its root that has a marker, good or bad."""
+    """Return the repository of a folder, and the nearest folder up to its root that has a marker, valid or not."""
     marked = None
     for folder in parent_folders(here):
         if marked is None and is_marked(folder):

@@ -1,303 +1,151 @@
-"""Characters that nobody sees or that drive a terminal: which kinds a text has, and the text with each made visible. Pure.
+"""Show, remove and restore hidden characters.
 
-What is stored stays as it is. Whatever shows it, to a model or at a terminal, shows it through `shown`: one rule for every
-door. The same characters in honest use are left alone: joiners in an emoji or in Hindi, Sinhala and Persian, a selector after
-an emoji or an ideograph, newlines and tabs.
+Stored text keeps its hidden characters. Every interface shows text to models and at terminals through `make_visible`.
 """
 
 from __future__ import annotations
 
-from holdfast.base.lazy_re import pattern
+from holdfast.base.invisible import HIDDEN, HIDDEN_RUN, MAX_MARKS, Mark, char_number, find_marks, is_plain, mixes_scripts
+from holdfast.base.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Mark = tuple[int, int, str, str]  # from, to, kind, how it is shown
-
-_CLASSES = {  # of characters, as they stand in a regular expression
-    "bidi": "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
-    "zero-width": "\u200b-\u200d\u2060\ufeff",
-    "tag": "\U000e0000-\U000e007f",
-    "variation": "\ufe00-\ufe0f\U000e0100-\U000e01ef",
-    "annotation": "\ufff9-\ufffb",
-    "separator": "\u2028\u2029",
-    "surrogate": "\ud800-\udfff",
-    "noncharacter": "\ufdd0-\ufdef" + "".join([chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17)]),
-    "private-use": "\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd",
-    "control": "\x00-\x08\x0b-\x1f\x7f-\x9f",
-    "invisible": "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2061-\u2065\u206a-\u206f\u2800\u3164\uffa0\ufff0-\ufff8"
-    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff",
-}
-KINDS = ("ansi", *_CLASSES, "mixed-script")
-_ANY = "".join(_CLASSES.values())
-# what follows ESC: parameters and a letter, a string up to its end, or one or two signs
-_SEQUENCE = r"\[[0-?]*[ -/]*[@-~]|[\]PX^_k][\x20-\x7e]{0,200}(?:\x07|\x1b\\|\x9c)|[ -/]*[0-~]"
-_HIDDEN = pattern(rf"[{_ANY}](?:(?<=\x1b)(?:{_SEQUENCE})|(?<=\x9b)[0-?]*[ -/]*[@-~])?")
-_ASCII = bytes([9, 10, 13, *range(32, 127)])  # what a plain text of ASCII is made of
-_LEADS = (  # how those begin in UTF-8 that Python counts as printable: selectors, fillers, a joiner of graphemes, blank Braille
-    b"\xef\xb8", b"\xf3\xa0", b"\xcd\x8f", b"\xe1\x85", b"\xe1\x9e", b"\xe1\xa0", b"\xe2\xa0", b"\xe3\x85", b"\xef\xbe",
-)  # fmt: skip
-_OF_ASCII = pattern(rf"[\x00-\x08\x0b-\x1f\x7f](?:(?<=\x1b)(?:{_SEQUENCE}))?")  # the same where it can be nothing else
-_EVERY = pattern(f"[{_ANY}]+")
-_MOST = 10_000  # marks that are looked at one by one; a text that has more means no good, and nobody waits for it
-_RUN = 8  # hidden characters in a row that are shown one by one; more are one mark
-
-_EMOJI = pattern(
-    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d"
-    "\u3297\u3299\U0001f000-\U0001faff]"
-)
-_HAN = pattern("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
-_ARABIC = pattern("[\u0610-\u061a\u0620-\u06ef\u06fa-\u06ff\u0750-\u077f\u0870-\u08ff\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc]")
-_VIRAMAS = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d3b\u0d3c\u0d4d\u0dca\u0f84\u1039\u17d2\u1a60\u1b44\u1baa\ua9c0"
-_JOINERS = "\u200b\u200c\u200d\u2060\ufeff"
-_SELECTORS = frozenset("\ufe0e\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")  # between an emoji and a joiner
-_FLAG = "\U0001f3f4"
-_FLAGS = tuple(["".join([chr(0xE0000 + ord(sign)) for sign in place]) + "\U000e007f" for place in ("gbeng", "gbsct", "gbwls")])
-
-_WORD = pattern(r"[^\W\d_]+")
-_GREEK = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ")  # those that pass for Latin ones; µs and Δx are nobody's trick
+_MAX_RUN = 8  # adjacent marks that are shown one by one; a longer run is shown as one mark
 
 
-def plain(text: str) -> bool:
-    """Whether nothing in it can be hidden, found out without looking closer; most texts are."""
-    if "\r" in text and text.count("\r") != text.count("\r\n"):
-        return False
-    if text.isascii():
-        return not text.encode().translate(None, _ASCII)
-    if not text.replace("\n", "").replace("\t", "").replace("\r", "").isprintable():
-        return False
-    data = text.encode()
-    return not any(lead in data for lead in _LEADS)
-
-
-def kinds(text: str, *names: str | None) -> tuple[str, ...]:
-    """Which kinds of hidden characters a text and the names beside it have; of a name also whether it mixes scripts."""
-    found = {kind for one in (text, *names) if one and not plain(one) for kind in _kinds_of(one)}
-    if any(mixed(name) for name in names if name):
-        found.add("mixed-script")
-    return tuple([kind for kind in KINDS if kind in found]) if found else ()
-
-
-def shown(text: str) -> str:
-    """The text with each hidden character as a mark such as ⟦U+202E⟧; the very same object if it has none."""
-    if plain(text):
+def make_visible(text: str) -> str:
+    """Return the text with a mark such as ⟦U+202E⟧ for each hidden character; the same object if there are none."""
+    if is_plain(text):
         return text
     pieces: list[str] = []
     done = 0
-    for start, end, _, mark in _gathered(text):
-        pieces += (text[done:start], mark)
-        done = end
+    for mark in _group_marks(text):
+        pieces += (text[done : mark.start], mark.label)
+        done = mark.end
     return "".join([*pieces, text[done:]]) if done else text
 
 
-def bare(text: str) -> str:
-    """The text without what is hidden in it; the very same object if there is nothing."""
-    return text if plain(text) else _HIDDEN.sub("", text)
+def make_name_visible(name: str) -> str:
+    """Return a name as `make_visible` shows it, with a warning if it mixes scripts."""
+    return f"{make_visible(name)} ⟦mixed-script⟧" if mixes_scripts(name) else make_visible(name)
 
 
-def escaped(text: str) -> str:
-    """JSON text with each hidden character as JSON spells it by its number: it still means the same."""
-    if plain(text):
+def remove_hidden(text: str) -> str:
+    """Return the text without hidden characters; the same object if there are none."""
+    return text if is_plain(text) else HIDDEN.sub("", text)
+
+
+def escape_json(text: str) -> str:
+    """Return JSON text with each hidden character as a \\u escape, so that it still means the same."""
+    if is_plain(text):
         return text
     pieces: list[str] = []
     done = 0
-    for count, (start, end, _, _) in enumerate(_marks(text)):
-        if count == _MOST:
-            return _EVERY.sub(lambda match: "".join([_json(char) for char in match.group()]), text)
-        pieces += (text[done:start], "".join([char if " " <= char <= "~" else _json(char) for char in text[start:end]]))
-        done = end
+    for count, mark in enumerate(find_marks(text)):
+        if count == MAX_MARKS:
+            return HIDDEN_RUN.sub(lambda match: "".join([_escape_char(char) for char in match.group()]), text)
+        hidden = text[mark.start : mark.end]
+        pieces += (text[done : mark.start], "".join([char if " " <= char <= "~" else _escape_char(char) for char in hidden]))
+        done = mark.end
     return "".join([*pieces, text[done:]])
 
 
-def mixed(name: str) -> bool:
-    """Whether a word of it is made of Latin letters and of Cyrillic or Greek ones that look the same."""
-    if name.isascii():
-        return False
-    return any(len(_scripts(word)) > 1 for word in _WORD.findall(name) if not word.isascii())
+# --- edits of text that was shown with marks ------------------------------------------------------------------------------
 
 
-def named(name: str) -> str:
-    """A name as it is shown, with a word beside it if it mixes scripts."""
-    return f"{shown(name)} ⟦mixed-script⟧" if mixed(name) else shown(name)
+def resolve_marks(text: str, old: str, new: str) -> tuple[str, str, int]:
+    """Return `old` and `new` with hidden characters in place of the marks that a caller saw and wrote, and how often the
+    resolved `old` occurs in the text."""
+    spans = find_spans(text, old)
+    if len(spans) != 1:
+        return old, new, len(spans)
+    found = text[slice(*spans[0])]
+    return found, restore_marks(found, new), text.count(found)
 
 
-# --- finding a piece of the shown text in the text itself ----------------------------------------------------------------
-
-
-def unmarked(text: str, old: str, new: str) -> tuple[str, str, int]:
-    """What to replace and by what, for somebody who saw marks and wrote them in both; and how often it stands in the text."""
-    places = spans(text, old)
-    if len(places) != 1:
-        return old, new, len(places)
-    there = text[slice(*places[0])]
-    return there, restored(there, new), text.count(there)
-
-
-def spans(text: str, piece: str) -> list[tuple[int, int]]:
-    """Where in the text a piece of its shown form stands, as far as it begins and ends beside marks and not within: the first
-    place, and one more if there are several."""
-    view, marks = shown(text), _map(text)
+def find_spans(text: str, piece: str) -> list[tuple[int, int]]:
+    """Return the first two spans of the text that are shown as `piece`, which may not begin or end within a mark."""
+    visible, shifts = make_visible(text), _shifts(text)
     found: list[tuple[int, int]] = []
-    at = view.find(piece) if piece else -1
+    at = visible.find(piece) if piece else -1
     while at >= 0 and len(found) < 2:
-        start, end = _place(marks, at), _place(marks, at + len(piece))
+        start, end = _text_offset(shifts, at), _text_offset(shifts, at + len(piece))
         if start is not None and end is not None:
             found.append((start, end))
-        at = view.find(piece, at + 1)
+        at = visible.find(piece, at + 1)
     return found
 
 
-def restored(old: str, new: str) -> str:
-    """A new text for an old one, written by somebody who saw marks: the marks it repeats are again what they stood for."""
+def restore_marks(old: str, new: str) -> str:
+    """Return the new text with the marks that it repeats from the shown old text turned back into hidden characters."""
     pieces: list[str] = []
-    missing = {""}  # marks that do not come any more
+    missing = {""}  # labels that do not occur in the rest of the new text
     done = 0
-    for start, end, _, mark in _gathered(old):
-        at = new.find(mark, done) if mark not in missing else -1
+    for mark in _group_marks(old):
+        at = new.find(mark.label, done) if mark.label not in missing else -1
         if at < 0:
-            missing.add(mark)
+            missing.add(mark.label)
         else:
-            pieces += (new[done:at], old[start:end])
-            done = at + len(mark)
+            pieces += (new[done:at], old[mark.start : mark.end])
+            done = at + len(mark.label)
     return "".join([*pieces, new[done:]])
 
 
-def _map(text: str) -> list[tuple[int, int, int]]:
-    """Of each mark: where it begins and ends in the shown form, and how much further that is than in the text by then."""
-    marks, shift = [], 0
-    for start, end, _, mark in _gathered(text):
-        first = start + shift
-        shift += len(mark) - (end - start)
-        marks.append((first, first + len(mark), shift))
-    return marks
+class _Shift(Record):
+    """Where a mark stands in the visible text, and how much longer the visible text is up to its end."""
+
+    start: int
+    end: int
+    shift: int
 
 
-def _place(marks: list[tuple[int, int, int]], wanted: int) -> int | None:
-    """The place in the text of a place in its shown form; None within a mark."""
+def _shifts(text: str) -> list[_Shift]:
+    shifts, shift = [], 0
+    for mark in _group_marks(text):
+        start = mark.start + shift
+        shift += len(mark.label) - (mark.end - mark.start)
+        shifts.append(_Shift(start, start + len(mark.label), shift))
+    return shifts
+
+
+def _text_offset(shifts: list[_Shift], visible_offset: int) -> int | None:
+    """Return the offset in the text of an offset in the visible text; None within a mark."""
     from bisect import bisect_left
 
-    before = bisect_left(marks, (wanted, -1, 0))  # how many marks begin before it
+    before = bisect_left(shifts, visible_offset, key=lambda one: one.start)  # the number of marks that begin earlier
     if not before:
-        return wanted
-    _, end, shift = marks[before - 1]
-    return None if wanted < end else wanted - shift
+        return visible_offset
+    last = shifts[before - 1]
+    return None if visible_offset < last.end else visible_offset - last.shift
 
 
-# --- what is hidden and what is honest -----------------------------------------------------------------------------------
-
-
-def _gathered(text: str) -> Iterator[Mark]:
-    """The marks, long runs of them as one."""
+def _group_marks(text: str) -> Iterator[Mark]:
+    """Yield the marks of a text, with a long run of adjacent ones as one mark."""
     run: list[Mark] = []
-    for count, mark in enumerate(_marks(text)):
-        if count == _MOST:
-            yield from _run_of(run, text)
-            rest = text[mark[0] :].replace("\r\n", "\n")
-            yield mark[0], len(text), "", _EVERY.sub("⟦hidden⟧", rest)  # without looking closer
+    for count, mark in enumerate(find_marks(text)):
+        if count == MAX_MARKS:
+            yield from _merge_run(run, text)
+            rest = text[mark.start :].replace("\r\n", "\n")
+            yield Mark(mark.start, len(text), "", HIDDEN_RUN.sub("⟦hidden⟧", rest))
             return
-        if run and run[-1][1] != mark[0]:
-            yield from _run_of(run, text)
+        if run and run[-1].end != mark.start:
+            yield from _merge_run(run, text)
             run = []
         run.append(mark)
-    yield from _run_of(run, text)
+    yield from _merge_run(run, text)
 
 
-def _kinds_of(text: str) -> set[str]:
-    found = set()
-    for count, (_, _, kind, _) in enumerate(_marks(text)):
-        found.add(kind)
-        if count == _MOST:
-            break
-    return found - {""}
-
-
-def _run_of(run: list[Mark], text: str) -> list[Mark]:
-    if len(run) <= _RUN:
+def _merge_run(run: list[Mark], text: str) -> list[Mark]:
+    if len(run) <= _MAX_RUN:
         return run
-    start, end = run[0][0], run[-1][1]
-    said = f"⟦{_number(text[start])} to {_number(text[run[-1][0]])}, {end - start} characters⟧"
-    return [(start, end, run[0][2], said)]
+    start, end = run[0].start, run[-1].end
+    label = f"⟦{char_number(text[start])} to {char_number(text[run[-1].start])}, {end - start} characters⟧"
+    return [Mark(start, end, run[0].kind, label)]
 
 
-def _marks(text: str) -> Iterator[Mark]:
-    for match in (_OF_ASCII if text.isascii() else _HIDDEN).finditer(text):
-        start, end = match.span()
-        char = text[start]
-        if start == 0 and char == "\ufeff":
-            yield 0, 1, "", ""  # where a byte order mark belongs; it says nothing there
-        elif end - start > 1:
-            yield start, end, "ansi", _sequence(match.group())
-        elif not _is_honest(text, start, char):
-            yield start, end, _kind(char), f"⟦{_number(char)}⟧"
-
-
-def _sequence(said: str) -> str:
-    """An escape sequence as one mark that shows what it would do."""
-    name = "ESC " if said[0] == "\x1b" else "CSI "
-    body = said[1:].rstrip("\x07\x9c").removesuffix("\x1b\\")
-    return f"⟦{name}{body}⟧"
-
-
-def _number(char: str) -> str:
-    code = ord(char)
-    return f"byte {code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"  # of text that was no UTF-8
-
-
-_kinds: dict[str, str] = {}
-
-
-def _kind(char: str) -> str:
-    if char not in _kinds:
-        import re
-
-        _kinds[char] = next(kind for kind, signs in _CLASSES.items() if re.match(f"[{signs}]", char))
-    return _kinds[char]
-
-
-def _is_honest(text: str, at: int, char: str) -> bool:
-    """Whether the character does there what it is for."""
-    before, after = text[at - 1] if at else "", text[at + 1 : at + 2]
-    if char == "\r":
-        return after == "\n"
-    if char in "\u200c\u200d":
-        return _joins(text, at, char, before, after)
-    if char in "\ufe0e\ufe0f":
-        return bool(_EMOJI.match(before)) or (before in "0123456789#*" and before != "" and after == "\u20e3")
-    if "\ufe00" <= char <= "\ufe02" or "\U000e0100" <= char <= "\U000e010f":
-        return bool(_HAN.match(before)) or (char == "\ufe00" and "\u2200" <= before <= "\u2aff")
-    if "\u180b" <= char <= "\u180f":
-        return "\u1820" <= before <= "\u18aa" and (char != "\u180e" or "\u1820" <= after <= "\u18aa")
-    if char == "\u2800":
-        return "\u2800" < before <= "\u28ff" or "\u2800" < after <= "\u28ff"
-    if "\U000e0030" <= char <= "\U000e007f":
-        flag = text.rfind(_FLAG, max(at - 6, 0), at)
-        return flag >= 0 and text.startswith(_FLAGS, flag + 1)
-    return False
-
-
-def _joins(text: str, at: int, char: str, before: str, after: str) -> bool:
-    """A joiner in an emoji, after a virama or before one, between Persian letters."""
-    if before and before in _VIRAMAS:
-        return after == "" or after not in _JOINERS
-    if char == "\u200c":
-        return bool(_ARABIC.match(before) and _ARABIC.match(after))
-    if after and after in _VIRAMAS:
-        return "\u0900" <= before <= "\u0dff"
-    if before == "\u0647":
-        return not _ARABIC.match(after) and after not in _JOINERS
-    base = text[at - 2] if before in _SELECTORS and at > 1 else before
-    return bool(_EMOJI.match(base) and _EMOJI.match(after))
-
-
-def _scripts(word: str) -> set[str]:
-    import unicodedata
-
-    named = [(char, unicodedata.name(char, "").partition(" ")[0]) for char in word]
-    return {script for char, script in named if script in ("LATIN", "CYRILLIC") or (script == "GREEK" and char in _GREEK)}
-
-
-def _json(char: str) -> str:
+def _escape_char(char: str) -> str:
     code = ord(char)
     if code < 0x10000:
         return f"\\u{code:04x}"

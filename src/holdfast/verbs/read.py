@@ -44,7 +44,7 @@ SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` find
 class Snippet(TextRecord):
     """Where something was found, and a taste of it."""
 
-    _said, _called = ("snippet",), ("path",)
+    _text_fields, _name_fields = ("snippet",), ("path",)
     path: str
     lines: tuple[int, int]
     score: float
@@ -73,7 +73,7 @@ class Snippets(list[Snippet]):
 class Piece(TextRecord):
     """Some lines of a file; empty text where there is no file, and `exists` says so."""
 
-    _called = ("path",)
+    _name_fields = ("path",)
     path: str
     start: int
     text: str

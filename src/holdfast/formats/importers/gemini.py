@@ -71,7 +71,9 @@ def _saved(part: dict[str, Any], time: object, session: object, tools: Tools) ->
 
 
 def _result(call: dict[str, Any]) -> object:
-    answers = [part["functionResponse"] for part in only_dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)]
+    answers = [
+        part["functionResponse"] for part in only_dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)
+    ]
     return "\n\n".join([str(_answer(answer)) for answer in answers]) if answers else call.get("result")
 
 

@@ -24,7 +24,7 @@ _MOST_CALLS = 10_000  # that wait for their result
 _SIGNS = TOOL_BYTES  # of a nested value: more would be cut anyway
 
 
-def text_of(content: object) -> str:
+def message_text(content: object) -> str:
     """The words of a message: a string, or the text of its parts; pictures and thoughts have none."""
     if isinstance(content, str):
         return content
@@ -57,7 +57,7 @@ def value_text(value: object) -> str:
         return value
     if value is None or value == {} or value == []:
         return ""
-    words = text_of(value)
+    words = message_text(value)
     if words or _is_parts(value):
         return words
     try:
@@ -66,14 +66,18 @@ def value_text(value: object) -> str:
         return CUT
 
 
-def said(
+def make_line(
     role: str, text: str, id: object = None, time: object = None, speaker: object = None, session: object = None
 ) -> TranscriptLine:
     """A turn from what a transcript says of it; what it says wrongly is left out."""
     return TranscriptLine(
-        role, truncate(replace_surrogates(text), TOOL_BYTES if role == "tool" else TURN_BYTES), _word(id), parse_time_or_none(time),
-        _word(speaker), _word(session),
-    )  # fmt: skip
+        role=role,
+        text=truncate(replace_surrogates(text), TOOL_BYTES if role == "tool" else TURN_BYTES),
+        id=_word(id),
+        time=parse_time_or_none(time),
+        speaker=_word(speaker),
+        session=_word(session),
+    )
 
 
 def _word(value: object) -> str | None:
@@ -97,15 +101,15 @@ class Tools:
                 self._names.pop(next(iter(self._names)))
             self._names[id] = tool
         if _OURS not in tool.lower():
-            yield said("tool", f"{tool} {value_text(given)}".strip(), id, time, tool, session)
+            yield make_line("tool", f"{tool} {value_text(given)}".strip(), id, time, tool, session)
 
     def result(self, id: object, result: object, time: object, session: object) -> Iterator[TranscriptLine]:
         tool = self._names.pop(id, "tool") if isinstance(id, str) else "tool"
         text = value_text(result)
         if text and _OURS not in tool.lower():
-            yield said("tool", text, f"{id}.result" if isinstance(id, str) else None, time, tool, session)
+            yield make_line("tool", text, f"{id}.result" if isinstance(id, str) else None, time, tool, session)
 
 
-def dicts(value: Any) -> list[dict[str, Any]]:
+def only_dicts(value: Any) -> list[dict[str, Any]]:
     """The objects of what should be a list of them."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

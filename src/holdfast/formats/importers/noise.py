@@ -54,18 +54,18 @@ _FENCE = pattern(r"[ ]{0,3}(`{3,}|~{3,})([^\n]*)")
 _PASSES = 8  # words that were typed in a tag may hold a block again
 
 
-def without(said: TranscriptLine) -> TranscriptLine:
+def remove_noise(said: TranscriptLine) -> TranscriptLine:
     """Return the turn without what no one said; its text is empty if nothing is left."""
     text = said.text
     whole = _TURNS.get(said.role)
     if whole is not None and whole.match(text):
         text = ""
     elif said.role in ("user", "system"):
-        text = removed(text)
+        text = remove_noise_from_text(text)
     return said if text == said.text else said.replace(text=text)
 
 
-def removed(text: str) -> str:
+def remove_noise_from_text(text: str) -> str:
     """Return the text without blocks and lines of clients. A text without any comes back byte for byte."""
     for _ in range(_PASSES):
         bare = _Scan(text).bare()

@@ -1,7 +1,7 @@
-"""Secrets in a text: which rule finds one and where, never what it is (S2). Pure, but for the rules, which are read once.
+"""Find secrets in a text: the rule and the position, never the secret itself (S2).
 
-A rule is compiled only when one of its anchors stands in the text, and tried only there: an ordinary note costs next to
-nothing, and no text can make a rule run away.
+A rule is compiled only when one of its anchors is in the text, and tried only there. So an ordinary note costs little, and no
+text can make a rule run for long.
 """
 
 from __future__ import annotations
@@ -15,104 +15,104 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
 
-_AHEAD = 800  # characters after an anchor that a rule looks at which starts before it
-_BEFORE = 300  # how far before it the word stands that some rules ask for
-_RUN = 2000
-_ROUNDS = 4
-_LONG = 128 * 1024  # characters: beyond, places that read alike are looked at once
-_AROUND = 20, 120
-_WORK = 1_000_000  # what may be done for a long text: one is to pass by a place that reads like another,
-_LOOK, _SEARCH = 10, 80  # what it costs to look at a place, and to look for a rule that may start before it
+_CHARS_AFTER = 800  # after an anchor, for a rule that may match from before it
+_NEAR_CHARS = 300  # before an anchor, where the word must be that some rules require
+_MAX_RUN = 2000
+_MAX_ROUNDS = 4
+_LONG_CHARS = 128 * 1024  # in a longer text, positions with the same characters around them are tried once
+_AROUND = 20, 120  # characters before and after an anchor that count for that
+_MAX_WORK = 1_000_000  # for a long text, in units of skipping one position
+_MATCH_COST, _SEARCH_COST = 10, 80  # of trying a rule at a position, and of searching before it
 MARK = "[REDACTED:"
 
 
-class Found(Record):
-    """A rule, and the characters it means."""
+class SecretMatch(Record):
+    """A rule, and the characters that it found."""
 
     rule: str
     start: int
     end: int
 
 
-def plain(text: str) -> bool:
-    """Whether no rule has anything to look at."""
-    return not find_anchors(text.lower())
+def find_secrets(text: str) -> tuple[SecretMatch, ...]:
+    """Return the secrets of a text in order; overlapping ones are merged. Raise TooLarge if that takes too long."""
+    lower, limit = _lower_in_place(text), _WorkLimit(text)
+    matches = [
+        match
+        for anchor, rules in find_anchors(lower)
+        for rule in rules
+        for match in _find_matches(rule, anchor, text, lower, limit)
+    ]
+    return tuple(_merge_overlaps(matches)) if matches else ()
 
 
-def found(text: str) -> tuple[Found, ...]:
-    """What looks like a secret, in the order it stands there; of those that overlap, the longest."""
-    lower, places = _lower(text), _Places(text)
-    hits = [hit for anchor, rules in find_anchors(lower) for rule in rules for hit in _hits(rule, anchor, text, lower, places)]
-    return tuple(_apart(hits)) if hits else ()
-
-
-def exposes(text: str) -> bool:
-    """Whether a text seems to hold a secret, also one that hidden characters split; or is too long to tell."""
+def has_secret(text: str) -> bool:
+    """Return whether a text seems to contain a secret, even one split by hidden characters, or is too long to tell."""
     from holdfast.safety.hidden_chars import remove_hidden
 
     seen = remove_hidden(text)
     try:
-        return bool(found(seen))
+        return bool(find_secrets(seen))
     except TooLarge:
         return True
 
 
-def redacted(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with each secret's rule in its place, and the rules; the same text if there is none."""
+def redact(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text with the name of its rule in place of each secret, and those names."""
     names: dict[str, None] = {}
-    for _ in range(_ROUNDS):  # what stood beside one may be found now that it is gone
-        hits = found(text)
-        if not hits:
+    for _ in range(_MAX_ROUNDS):  # removing one secret may uncover another beside it
+        matches = find_secrets(text)
+        if not matches:
             break
         pieces, last = [], 0
-        for hit in hits:
-            pieces += [text[last : hit.start], f"{MARK}{hit.rule}]"]
-            last = hit.end
-            names[hit.rule] = None
+        for match in matches:
+            pieces += [text[last : match.start], f"{MARK}{match.rule}]"]
+            last = match.end
+            names[match.rule] = None
         text = "".join([*pieces, text[last:]])
     return text, tuple(names)
 
 
-def named(text: str, hits: tuple[Found, ...]) -> str:
-    """Which rules, and on which lines: what may be said of them."""
-    said: dict[str, None] = {}
+def describe(text: str, matches: tuple[SecretMatch, ...]) -> str:
+    """Return the rules and lines of secrets for a message, without the secrets."""
+    found: dict[str, None] = {}
     line, last = 1, 0
-    for hit in hits:  # which come in order
-        line += text.count("\n", last, hit.start)
-        last = hit.start
-        said[f"{hit.rule} on line {line}"] = None
-    more = f" and {len(said) - 5} more" if len(said) > 5 else ""
-    return ", ".join(list(said)[:5]) + more
+    for match in matches:  # in order
+        line += text.count("\n", last, match.start)
+        last = match.start
+        found[f"{match.rule} on line {line}"] = None
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return ", ".join(list(found)[:5]) + more
 
 
-def _apart(hits: list[Found]) -> list[Found]:
-    """In order, none over another: what overlaps is one, under the name of the rule that knows best what it is."""
-    known = rule_ranks()
-    kept: list[Found] = []
-    for hit in sorted(hits, key=lambda one: (one.start, -one.end)):
+def _merge_overlaps(matches: list[SecretMatch]) -> list[SecretMatch]:
+    """Return the matches in order; overlapping ones become one with the name of the most specific rule."""
+    ranks = rule_ranks()
+    kept: list[SecretMatch] = []
+    for match in sorted(matches, key=lambda one: (one.start, -one.end)):
         last = kept[-1] if kept else None
-        if last is None or hit.start >= last.end:
-            kept.append(hit)
+        if last is None or match.start >= last.end:
+            kept.append(match)
         else:
-            best = max(last.rule, hit.rule, key=lambda id: known[id])
-            kept[-1] = Found(best, last.start, max(last.end, hit.end))
+            best = max(last.rule, match.rule, key=lambda id: ranks[id])
+            kept[-1] = SecretMatch(best, last.start, max(last.end, match.end))
     return kept
 
 
-def _lower(text: str) -> str:
-    """In small letters, each character still in its place."""
+def _lower_in_place(text: str) -> str:
+    """Return the text in lower case with every character at its position."""
     lower = text.lower()
-    if len(lower) != len(text):  # one letter became two, as İ does
+    if len(lower) != len(text):  # one letter became two, such as İ
         lower = "".join([low if len(low := char.lower()) == 1 else char for char in text])
     return lower
 
 
-class _Places:
-    """The places of a long text where a rule found nothing: those that read alike are passed by, and there may not be many."""
+class _WorkLimit:
+    """Limits the work for one long text; `seen` are the rules and surroundings that were tried without a match."""
 
     def __init__(self, text: str) -> None:
-        self.seen: set[tuple[str, str]] | None = set() if len(text) > _LONG else None
-        self._left = _WORK
+        self.seen: set[tuple[str, str]] | None = set() if len(text) > _LONG_CHARS else None
+        self._left = _MAX_WORK
 
     def spend(self, work: int) -> None:
         self._left -= work
@@ -120,42 +120,42 @@ class _Places:
             raise TooLarge("a text with too many places where a secret may stand", "Split it")
 
 
-def _hits(rule: Rule, anchor: str, text: str, lower: str, places: _Places) -> Iterator[Found]:
+def _find_matches(rule: Rule, anchor: str, text: str, lower: str, limit: _WorkLimit) -> Iterator[SecretMatch]:
     if rule.near and rule.near not in lower:
         return
     if rule.back == ANYWHERE:
-        for one in rule.regex.finditer(text):
-            places.spend(_LOOK)
-            if rule.holds(text, one):
-                yield Found(rule.id, *rule.value(one))
+        for match in rule.regex.finditer(text):
+            limit.spend(_MATCH_COST)
+            if rule.is_secret(text, match):
+                yield SecretMatch(rule.id, *rule.value_span(match))
         return
-    id, seen, (before, behind), cost = rule.id, places.seen, _AROUND, _SEARCH if rule.back > 0 else _LOOK
-    place = lower.find(anchor)
-    while place >= 0:
-        after = place + 1
-        around = (id, text[place - before if place > before else 0 : place + behind]) if seen is not None else ("", "")
+    id, seen, (before, behind), cost = rule.id, limit.seen, _AROUND, _SEARCH_COST if rule.back > 0 else _MATCH_COST
+    at = lower.find(anchor)
+    while at >= 0:
+        after = at + 1
+        around = (id, text[at - before if at > before else 0 : at + behind]) if seen is not None else ("", "")
         if seen is None or around not in seen:
-            match = _match(rule, text, lower, place)
-            if match is not None and rule.holds(text, match):
-                places.spend(_SEARCH)
-                yield Found(id, *rule.value(match))
-                after = max(match.end(), after)
+            found = _match_at(rule, text, lower, at)
+            if found is not None and rule.is_secret(text, found):
+                limit.spend(_SEARCH_COST)
+                yield SecretMatch(id, *rule.value_span(found))
+                after = max(found.end(), after)
             elif seen is not None:
-                places.spend(cost)
+                limit.spend(cost)
                 seen.add(around)
         else:
-            places.spend(1)
-        place = lower.find(anchor, after)
+            limit.spend(1)
+        at = lower.find(anchor, after)
 
 
-def _match(rule: Rule, text: str, lower: str, place: int) -> re.Match[str] | None:
-    if rule.near and rule.near not in lower[max(0, place - _BEFORE) : place]:
+def _match_at(rule: Rule, text: str, lower: str, at: int) -> re.Match[str] | None:
+    if rule.near and rule.near not in lower[max(0, at - _NEAR_CHARS) : at]:
         return None
     if rule.back == 0:
-        return rule.regex.match(text, place)
+        return rule.regex.match(text, at)
     if rule.back < 0:
-        start = place
-        while start > 0 and place - start < _RUN and text[start - 1].isalnum():
+        start = at
+        while start > 0 and at - start < _MAX_RUN and text[start - 1].isalnum():
             start -= 1
         return rule.regex.match(text, start)
-    return rule.regex.search(text, max(0, place - rule.back), place + _AHEAD)
+    return rule.regex.search(text, max(0, at - rule.back), at + _CHARS_AFTER)

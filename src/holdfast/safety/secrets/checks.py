@@ -1,5 +1,7 @@
-"""What a loose rule asks besides its pattern, so that code, prose, hashes and placeholders pass. Each is told the words before
-a value and the value, and says whether it is a secret."""
+"""Checks that loose rules make besides their pattern, so that code, prose, hashes and placeholders pass.
+
+Each check gets the text before a value and the value, and returns whether the value is a secret.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def assigned(before: str, value: str) -> bool:
-    """A value that a name like `api_key` gets; not where the name or the value tells that it is none."""
+    """Accept a value assigned to a name such as `api_key`, unless the name or the value shows that it is not a secret."""
     if not _names:
         import re
 
@@ -64,7 +66,7 @@ def assigned(before: str, value: str) -> bool:
 
 
 def password(before: str, value: str) -> bool:
-    """A word with letters and something else in it; no name of a variable, no placeholder, no rule about passwords."""
+    """Accept a word of letters and other characters that is not a variable, a placeholder or a password policy."""
     value = value.strip("\"'").rstrip(".!?:")
     if len(value) < 6 or _is_placeholder(value) or not any(char.isalpha() for char in value):
         return False
@@ -74,12 +76,12 @@ def password(before: str, value: str) -> bool:
 
 
 def cell(before: str, value: str) -> bool:
-    """A password in a cell of a table, where types of columns stand as well."""
+    """Accept a password in a table cell, but not the type of a column."""
     return password(before, value) and not (_NUMBERED.search(value) or _SLUG.search(value))
 
 
 def strong(before: str, value: str) -> bool:
-    """What nobody would write but as a password: for places where other words stand as well."""
+    """Accept only what is certainly a password, for positions where other words are common."""
     value = value.rstrip(".!?:")
     if len(value) < 8 or not cell(before, value) or _THING.search(value) or not any(char.isdigit() for char in value):
         return False
@@ -91,26 +93,26 @@ def strong(before: str, value: str) -> bool:
 
 
 def after(before: str, value: str) -> bool:
-    """Right behind the word: an option of a command or something in quotes is one; what stands in a sentence must be strong."""
+    """Accept a password after the word for it: as an option or in quotes any, in a sentence only a strong one."""
     if (before.startswith("-") and not _NO_OPTION.search(before)) or before.endswith(("'", '"')):
         return password(before, value)
     return strong(before, value)
 
 
 def short(before: str, value: str) -> bool:
-    """`pass` and `pw` mean other things, too; not as the end of the name of a variable, such as DB_PASS."""
+    """Accept a value after `pass` or `pw`, which are ambiguous unless they end a name such as DB_PASS."""
     if _OTHER_PASS.search(before):
         return False
     return password(before, value) if _SHORT_NAME.search(before) else strong(before, value)
 
 
 def signed(before: str, value: str) -> bool:
-    """The signature of an address that opens what it names."""
+    """Accept the signature of a signed URL."""
     return digits(before, value) and not _HASH.search(value) and not (value.islower() or value.isupper())
 
 
 def beside(before: str, value: str) -> bool:
-    """A long run of letters and digits beside a word for a secret; hashes of git and ids with many parts pass."""
+    """Accept a long run of letters and digits near a word for a secret, but not git hashes and ids with many parts."""
     run = max(_WORDY.findall(value), key=len, default="")
     if not run or _HASH.search(value) or _is_placeholder(value) or _PATH.search(value) or _NAME.search(value):
         return False
@@ -121,7 +123,7 @@ def beside(before: str, value: str) -> bool:
 
 
 def url(before: str, value: str) -> bool:
-    """The password of a connection string, unless it only stands for one."""
+    """Accept the password of a connection string, unless it is a placeholder."""
     return not _is_placeholder(value) and not value.startswith(("$", "%", "[", "{", ":", "<")) and value != "x-oauth-basic"
 
 
@@ -130,7 +132,7 @@ def digits(before: str, value: str) -> bool:
 
 
 def mixed(before: str, value: str) -> bool:
-    """No plain word."""
+    """Accept anything but a plain word."""
     return any(char.isdigit() for char in value) or not (value.islower() or value.isupper() or value.istitle())
 
 
