@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from holdfast.base.ids import digest
 
 from battery.verbs import caller
 from holdfast import HoldfastError, Memory
+from holdfast.base.ids import digest
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.store.listing import MOST as SMALL
 

@@ -40,7 +40,12 @@ def _page(data: bytes) -> None:
     content = note_file.parse(_text(data))
     if note_file.render(content) != _text(data):
         raise Wrong("parsed and rendered, it is another text")
-    note_file.parse_header(content), note_file.past_versions(content), note_file.read_current_text(_text(data)), note_file.past_version_lines(content)
+    (
+        note_file.parse_header(content),
+        note_file.past_versions(content),
+        note_file.read_current_text(_text(data)),
+        note_file.past_version_lines(content),
+    )
     versions.list_versions(versions.parse_note(data, 0))
 
 
@@ -138,7 +143,11 @@ def _turns(data: bytes) -> None:
 
     transcript.parse(data), transcript.parse_header(data), transcript.is_complete_line(data)
     text = _text(data)
-    transcript.replace_surrogates(transcript.strip_own_output(text)), transcript.parse_time_or_none(text), transcript.parse_role(text)
+    (
+        transcript.replace_surrogates(transcript.strip_own_output(text)),
+        transcript.parse_time_or_none(text),
+        transcript.parse_role(text),
+    )
     try:
         transcript.parse_time(text)
     except HoldfastError:

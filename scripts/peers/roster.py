@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base.record import Record
-
 from holdfast_bench.progress import folder, started
 
 _HERE = Path(__file__).parent

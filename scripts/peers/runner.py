@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base.record import Record
-
 from holdfast.errors import HoldfastError, UsageError
 from holdfast_bench import metrics
 from holdfast_bench.cases import Case, half, read

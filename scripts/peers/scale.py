@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base.record import Record
-
 from holdfast_bench import floors, metrics
 from holdfast_bench.retrieval import USUAL
 from peers.roster import Failed, Peer, said

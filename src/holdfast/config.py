@@ -1,4 +1,4 @@
-"""Settings: the only reader of the environment and of config.toml."""
+"""Settings from the environment, config.toml and the defaults; no other module reads the environment."""
 
 from __future__ import annotations
 

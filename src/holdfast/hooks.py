@@ -369,6 +369,6 @@ def _log_failure(home: str | None, client: str, event: str, message: str, fix: s
         from holdfast import config
         from holdfast.base import failure_log
 
-        failure_log.write(config.find_home(home), client, event, message, fix)
+        failure_log.write(config.find_home(home), client=client, event=event, message=message, fix=fix)
     except (Exception, KeyboardInterrupt, _TimedOut):
         pass

@@ -1,4 +1,4 @@
-"""The value types: notes, versions, facts, turns, scopes, sources, hits, answers and receipts."""
+"""Value types: notes, versions, facts, turns, scopes, hits, answers and receipts."""
 
 from __future__ import annotations
 
@@ -278,6 +278,21 @@ class Problem(Record):
     message: str
     fix: str
     path: str = ""
+
+
+class Finding(Record):
+    """A problem without the text of its fix yet; `verbs.doctor.fixes.with_fixes` writes it.
+
+    `action` says what fixes it: "edit" or "move_aside" the file `target`, "run" the command `target`, "remove" the file
+    `target` after following the hint, or "advise": only follow the hint."""
+
+    code: str
+    message: str
+    path: str = ""
+    action: str = "advise"
+    target: str = ""
+    tenant: str = ""  # which the command has to name
+    hint: str = ""
 
 
 class Turn(TextRecord):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base.record import Record
-
 from holdfast.errors import NotFound, UsageError
 
 _FIX = 'Give a case a line: {"name", "docs": [{"id", "text", ...}], "queries": [{"id", "text", "gold": [doc ids]}]}'

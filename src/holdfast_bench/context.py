@@ -13,8 +13,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from holdfast.base.record import Record
-
 from holdfast.api import resident
 from holdfast.api.memory import Memory
 from holdfast.base import dates, failure_log

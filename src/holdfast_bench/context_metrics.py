@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from holdfast.base.record import Record
-
 from holdfast_bench.corpus import STALE, Corpus, Note, Prompt
 
 LEAK_CHARS = 40

@@ -7,9 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.base.ids import KEY_PATTERN
-from holdfast.base.record import Record
-
 from holdfast.base import dates
 from holdfast.base.ids import KEY_PATTERN
 from holdfast.base.record import Record

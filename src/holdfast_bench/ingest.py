@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from holdfast.base.record import Record
-
 from holdfast.base import dates
 from holdfast.base.record import Record
 from holdfast.errors import UsageError

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from itertools import count, cycle
 from pathlib import Path
 
-from holdfast.base.record import Record
-
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
 from holdfast.errors import Trouble

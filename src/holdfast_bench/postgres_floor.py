@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import psycopg
-from holdfast.base.ids import digest
 
+from holdfast.base.ids import digest
 from holdfast.postgres import statements
 from holdfast_bench.progress import crowd
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.base.record import Record
-
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
 from holdfast.errors import UsageError

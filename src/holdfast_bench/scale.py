@@ -12,10 +12,10 @@ from pathlib import Path
 
 import apsw
 import numpy as np
-from holdfast.base.record import Record
 
 from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast_bench import floors
 
 _SESSION = 200  # turns

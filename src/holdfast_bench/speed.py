@@ -10,9 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.base.record import Record
-
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast_bench import floors, scale
 from holdfast_bench.progress import folder, teller
 

@@ -6,7 +6,6 @@ import json
 import tempfile
 
 from holdfast.base.record import Record
-
 from holdfast.clients.base import Client, InstallTarget
 from holdfast_prove import observations as seen
 from holdfast_prove.model_server import TOOL, Request

@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from holdfast.base.record import Record
-
 from holdfast_prove import dialects
 from holdfast_prove.dialects.base import MODEL, Ask, Step, stream
 

@@ -16,7 +16,6 @@ import time
 from typing import BinaryIO
 
 from holdfast.base.record import Record
-
 from holdfast.clients.base import Client, InstallTarget
 from holdfast.errors import NotFound, UsageError
 from holdfast_prove import sandbox

@@ -10,10 +10,9 @@ import json
 import os
 from typing import Any
 
-from holdfast.base.record import Record
-
 from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.base.record import Record
 from holdfast.clients.base import Client, InstallTarget
 from holdfast.clients.install import install
 

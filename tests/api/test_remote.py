@@ -24,6 +24,7 @@ from holdfast import AsyncMemory, HoldfastError, Memory, errors
 from holdfast.api.remote import RemoteMemory
 from holdfast.api.remote.client import error_from_problem
 from holdfast.api.remote.memory import NOT_OFFERED
+from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Denied, Disabled, NotFound, TooMany, Unauthenticated, Unreached, UsageError
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one, and is none

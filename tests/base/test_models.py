@@ -7,9 +7,6 @@ import re
 
 import pytest
 import strategies as some
-from holdfast.base.ids import KEY_PATTERN, derive_key, digest, is_name, new_id
-from holdfast.base.markdown import find_title
-from holdfast.base.record import Record
 from hypothesis import example, given
 from hypothesis import strategies as st
 

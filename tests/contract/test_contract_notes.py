@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from holdfast.base.ids import KEY_PATTERN
 
 from holdfast import (
     Conflict,
@@ -17,6 +16,7 @@ from holdfast import (
     TooLarge,
     UsageError,
 )
+from holdfast.base.ids import KEY_PATTERN
 
 HOSTILE = [
     "'; DROP TABLE document; --", "%(tenant)s %s %% \\x00", "$1 $$ $tag$", "a\\'b\"c`d", "---\nid: x\n---\nno front matter",

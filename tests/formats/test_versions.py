@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import strategies as some
-from holdfast.base.record import Record
 from hypothesis import example, given
 from hypothesis import strategies as st
 

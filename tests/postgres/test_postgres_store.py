@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from holdfast.base.ids import file_fingerprint
 from tiers import tiered
 
 from holdfast.base.ids import file_fingerprint

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import pytest
-from holdfast.base.ids import is_name
 
 from holdfast import config
 from holdfast.base.ids import is_name
@@ -386,7 +385,9 @@ def test_a_strange_folder_still_gives_an_id(world, cwd):
 def test_a_folder_that_was_removed_under_us_still_gives_an_id(tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
-    code = "import os; from holdfast.project.resolve import find_candidates as find; os.rmdir(os.getcwd()); print(find('.').path)"
+    code = (
+        "import os; from holdfast.project.resolve import find_candidates as find; os.rmdir(os.getcwd()); print(find('.').path)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, check=True)
     assert is_name(done.stdout.strip())
 

@@ -21,6 +21,7 @@ from battery.secrets import bytes_of, ways_in, written
 
 from holdfast import HoldfastError, Refused, SecretFound, TooLarge, UsageError
 from holdfast.safety import secrets, validate
+from holdfast.safety.model_text import show_hidden
 from holdfast.safety.secrets import prefilter
 from holdfast.safety.secrets.rules import find_anchors, load_rules
 

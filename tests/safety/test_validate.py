@@ -7,7 +7,6 @@ import unicodedata
 
 import pytest
 import strategies as some
-from holdfast.base.ids import KEY_PATTERN
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 import strategies as some
-from holdfast.base.record import Record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.base.record import Record
 from holdfast.search import order
 
 SCOPES = ("sessions/s", "projects/p", "agents/a", "global")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-from holdfast.base.markdown import strip_bold
 from hypothesis import strategies as st
 
+from holdfast.base.markdown import strip_bold
 from holdfast.models import ORIGINS, TYPES, Source, parse_tags
 
 # Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.

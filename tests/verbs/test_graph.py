@@ -35,7 +35,9 @@ TEXTS = {
 
 def known(texts: dict[str, str] = TEXTS) -> list[Fact]:
     return [
-        fact for subject, text in texts.items() for fact in dated.parse_facts(text, subject, Scope("global"), f"{subject}.md", 1)
+        fact
+        for subject, text in texts.items()
+        for fact in dated.parse_facts(text, subject, Scope("global"), f"{subject}.md", 1)
     ]
 
 

@@ -9,11 +9,11 @@ import subprocess
 import sys
 
 import pytest
-from holdfast.base.ids import KEY_PATTERN
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Conflict, HoldfastError, InvalidKey, InvalidText, Memory, NotFound, TooLarge, UsageError
+from holdfast.base.ids import KEY_PATTERN
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 CAP = 64 * 1024

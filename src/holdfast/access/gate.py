@@ -167,7 +167,9 @@ class AccessGate:
             with missed.lock:
                 missed.count += 1
                 missed.unmentioned[tenant] = missed.unmentioned.get(tenant, 0) + missing + 1
-            failure_log.write(self.config.home, caller.agent, action, error.message, error.fix, LOG)
+            failure_log.write(
+                self.config.home, client=caller.agent, event=action, message=error.message, fix=error.fix, name=LOG
+            )
             return error
         return None
 

@@ -88,7 +88,9 @@ class Invocation:
         from holdfast import config
 
         settings = {name: config.find_setting(_OF_STORE[name]) for name in given}
-        return {one.field: config.parse_value(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()}
+        return {
+            one.field: config.parse_value(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()
+        }
 
     def _at_gateway(self, settings: Config) -> Memory | None:
         """The memory at the address that is meant; None where that is this machine after all."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
-    from holdfast.base.ids import FileId
     from holdfast.config import Config
     from holdfast.search.hybrid import HybridSearch
 
@@ -190,7 +189,9 @@ class Context:
             from holdfast import embedders
             from holdfast.search.hybrid import HybridSearch
 
-            self._hybrid_search = HybridSearch(self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key))
+            self._hybrid_search = HybridSearch(
+                self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key)
+            )
         return self._hybrid_search
 
     def close(self) -> None:

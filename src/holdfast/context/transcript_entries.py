@@ -38,9 +38,7 @@ class ReadPosition:
         self.checksum = zlib.crc32(line.data[-256:])
 
 
-def index_transcript(
-    index: Index, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter
-) -> None:
+def index_transcript(index: Index, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter) -> None:
     """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
         unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
@@ -153,7 +151,12 @@ def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "
 
 
 def _entry(
-    scope: str, name: str, stamp: FileId, position: ReadPosition, passages: Iterable[Passage], header: transcript.TranscriptHeader | None
+    scope: str,
+    name: str,
+    stamp: FileId,
+    position: ReadPosition,
+    passages: Iterable[Passage],
+    header: transcript.TranscriptHeader | None,
 ) -> IndexEntry:
     problem = "" if header else "its first line is not a transcript's"
     indexed = tuple(passages)

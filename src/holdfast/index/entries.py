@@ -1,84 +1,299 @@
-"""Index entries as rows, and what to do with the rows that are there; the same for SQLite and PostgreSQL."""
+"""Index entries: what the index records of a note file, of a file in the tree, and of each passage in them."""
 
 from __future__ import annotations
 
-from holdfast.formats.facts import fold
-from holdfast.index.results import encode_source, encode_tags
-from holdfast.index.tokenizer import index_terms
+from holdfast.base.dates import timestamp
+from holdfast.base.ids import KEY_PATTERN, digest
+from holdfast.base.lazy_re import pattern
+from holdfast.base.markdown import find_title
+from holdfast.base.record import Record
+from holdfast.formats import frontmatter, note_file
+from holdfast.formats.note_file import replace_invalid
+from holdfast.models import Fact, Scope, Source, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from holdfast.base.ids import FileId
-    from holdfast.index.results import IndexedFile
-    from holdfast.models import Fact
+    from holdfast.formats.versions import ParsedNote
 
-# What an entry changes:
-SKIP = "skip"  # nothing: it is indexed already, or the rows it continues are not there
-ADD = "add"  # a file that was not indexed
-APPEND = "append"  # turns at the end of a transcript
-NEXT_VERSION = "next version"  # the current passage of a note becomes the past one, and a new one is added
-REPLACE = "replace"  # every row of the file
+_COMMENT = pattern(r"(?s)<!--.*?-->")
+_HEADING = pattern(r"(?m)^#{1,6} ")
+_SECTION_LINES = 40
 
 
-def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: FileId | None) -> str:
-    """Return what an entry changes, given the indexed file and the id of the file that the writer replaced, if known.
+class Passage(Record):
+    """A piece of text that a search can find."""
 
-    An entry may hold only the newest versions of a note or the newest turns of a transcript. Where the rows before those are
-    missing, it is skipped: the next refresh of its folder indexes the whole file.
+    seq: int
+    past: bool
+    names: str
+    text: str
+    lines: tuple[int, int]
+    type: str | None
+    tags: tuple[str, ...]
+    source: Source | None
+    recorded: str
+    valid_from: str | None = None
+    valid_to: str | None = None
+    closed: str | None = None
+    replaced: str | None = None
+    turn: str | None = None
+    speaker: str | None = None
+    offset: int | None = None
+
+
+class IndexEntry(Record):
+    """What the index records of one file."""
+
+    scope: str
+    part: str
+    name: str
+    stamp: FileId
+    digest: str
+    kind: str
+    key: str
+    note_id: str
+    title: str
+    type: str | None
+    tags: tuple[str, ...]
+    created: str
+    updated: str
+    source: Source
+    valid_from: str | None
+    valid_to: str | None
+    pinned: bool
+    touched: str
+    lines: tuple[int, int]
+    versions: int
+    problem: str
+    passages: tuple[Passage, ...]
+    facts: tuple[Fact, ...]
+    trust: str = ""  # of a note: the origin whose trust its text has
+    exposed: bool = False  # the text seems to contain a secret
+    prose: bool = False  # the text says more than its facts
+
+
+def note_entry(
+    scope: str, name: str, parsed: ParsedNote, stamp: FileId, newest_only: bool = False, archived_as: str = ""
+) -> IndexEntry:
+    """Return the entry of a note file, with `newest_only` of its current and previous version only.
+
+    A file in the archive is named after its key and a time; pass its key as `archived_as`.
     """
-    new = len(entry.passages)
-    continues = known is not None and known.versions == entry.versions - new
-    if entry.kind == "session" and new < entry.versions and not continues:
-        return SKIP
-    if known is None:
-        return ADD
-    if known.file_id == entry.stamp and known.digest == entry.digest:
-        return SKIP
-    if replaced is not None and known.file_id == replaced and known.versions + 1 == entry.versions:
-        return NEXT_VERSION
-    if entry.kind == "note" and new < entry.versions:
-        return SKIP
-    return APPEND if entry.kind == "session" and known.digest and continues else REPLACE
+    key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
+    header, text = parsed.header, replace_invalid(parsed.text)
+    title = find_title(text, key)
+    past = note_file.past_versions(parsed.file, 1 if newest_only else None) if parsed.past_count else []
+    facts = _find_facts(text, title, scope, path=f"{scope}/{part}/{name}", first_line=parsed.lines[0])
+    return IndexEntry(
+        scope=scope,
+        part=part,
+        name=name,
+        stamp=stamp,
+        digest=parsed.digest,
+        kind="note",
+        key=key,
+        note_id=header.id,
+        title=title,
+        type=header.type,
+        tags=header.tags,
+        created=header.created,
+        updated=header.updated,
+        source=header.source,
+        valid_from=header.valid_from,
+        valid_to=header.valid_to,
+        pinned=header.pinned,
+        touched=max(header.updated, header.restored),
+        lines=parsed.lines,
+        versions=parsed.past_count + 1,
+        problem=_find_problems(key, parsed),
+        passages=_version_passages(key, title, parsed, past),
+        facts=facts,
+        trust=parsed.trust,
+        exposed=_is_exposed(parsed),
+        prose=bool(facts) and _has_prose(text),
+    )
 
 
-def passage_fields(id: int, doc: int, passage: Passage) -> dict[str, Any]:
-    """Return the columns of a passage, and its terms: `name_terms` and `text_terms`, separated by spaces."""
-    terms = index_terms(passage.text)
-    return {
-        "id": id, "doc": doc, "seq": passage.seq, "past": passage.past, "names": passage.names, "text": passage.text,
-        "first_line": passage.lines[0], "last_line": passage.lines[1], "type": passage.type,
-        "tags": encode_tags(passage.tags), "source": encode_source(passage.source), "recorded": passage.recorded,
-        "valid_from": passage.valid_from, "valid_to": passage.valid_to, "closed": passage.closed,
-        "replaced": passage.replaced, "words": len(terms), "turn": passage.turn, "speaker": passage.speaker,
-        "offset": passage.offset, "name_terms": " ".join(index_terms(passage.names)), "text_terms": " ".join(terms),
-    }  # fmt: skip
+def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int) -> IndexEntry:
+    """Return the entry of a text file in the tree, with a passage for each section."""
+    text = replace_invalid(data.decode("utf-8", "surrogateescape"))
+    title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+    updated, header = timestamp(modified), frontmatter.parse_file_header(name, text)
+    names = f"{name} {title}" if header.name in ("", title) else f"{name} {title} {header.name}"
+    passages = [
+        Passage(
+            seq=seq,
+            past=False,
+            names=names,
+            text=section,
+            lines=lines,
+            type=header.type,
+            tags=(),
+            source=None,
+            recorded=updated,
+        )
+        for seq, (lines, section) in enumerate(split_sections(_remove_comments(text, name)))
+    ]
+    facts = _find_facts(text, title, scope, path=f"{scope}/files/{name}", first_line=1)
+    return IndexEntry(
+        scope=scope,
+        part="files",
+        name=name,
+        stamp=stamp,
+        digest=digest(data),
+        kind="file",
+        key=name,
+        note_id="",
+        title=title,
+        type=header.type,
+        tags=(),
+        created=updated,
+        updated=updated,
+        source=Source(),
+        valid_from=None,
+        valid_to=None,
+        pinned=False,
+        touched=updated,
+        lines=(1, text.count("\n") + 1),
+        versions=1,
+        problem=header.problem,
+        passages=tuple(passages),
+        facts=facts,
+        prose=bool(facts) and _has_prose(note_file.parse(text).body if text.startswith("---") else text),
+    )
 
 
-def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, Any]:
-    """Return the columns of a file."""
-    ino, ctime, size = entry.stamp
-    return {
-        "id": id, "folder": folder, "name": entry.name, "mix": mix, "digest": entry.digest, "kind": entry.kind,
-        "key": entry.key, "note_id": entry.note_id, "title": entry.title, "type": entry.type,
-        "tags": encode_tags(entry.tags), "created": entry.created, "updated": entry.updated,
-        "source": encode_source(entry.source), "valid_from": entry.valid_from, "valid_to": entry.valid_to,
-        "pinned": entry.pinned, "touched": entry.touched, "first_line": entry.lines[0], "last_line": entry.lines[1],
-        "versions": entry.versions, "trust": entry.trust, "exposed": entry.exposed, "facts": len(entry.facts),
-        "prose": entry.prose, "problem": entry.problem, "ino": signed(ino), "ctime": ctime, "size": size,
-    }  # fmt: skip
+def unreadable_entry(scope: str, part: str, name: str, stamp: FileId, problem: str) -> IndexEntry:
+    """Return the entry of a file that is not valid text, so that it is read once and reported."""
+    return IndexEntry(
+        scope=scope,
+        part=part,
+        name=name,
+        stamp=stamp,
+        digest="",
+        kind="bad note" if part in ("notes", "archive") else "bad file",
+        key=name,
+        note_id="",
+        title=name,
+        type=None,
+        tags=(),
+        created="",
+        updated="",
+        source=Source(),
+        valid_from=None,
+        valid_to=None,
+        pinned=False,
+        touched="",
+        lines=(1, 1),
+        versions=1,
+        problem=problem,
+        passages=(),
+        facts=(),
+    )
 
 
-def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
-    """Return the columns of a fact; `about` and `named` are its subject and label, folded."""
-    return {
-        "doc": doc, "subject": fact.subject, "label": fact.label, "value": fact.value, "about": fold(fact.subject),
-        "named": fold(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
-        "retired_by": fact.retired_by, "links": "\n".join(fact.links), "line": fact.line,
-    }  # fmt: skip
+def split_sections(text: str) -> list[tuple[tuple[int, int], str]]:
+    """Split a text at its headings, and long sections every 40 lines; return the lines and text of each section."""
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    cuts = [0]
+    for number, line in enumerate(lines):
+        if number and (_HEADING.match(line) or number - cuts[-1] >= _SECTION_LINES):
+            cuts.append(number)
+    sections = []
+    for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
+        section = "\n".join(lines[start:end])
+        if section.strip():
+            sections.append(((start + 1, max(end, start + 1)), section))
+    return sections
 
 
-def signed(ino: int) -> int:
-    """Return an inode number as SQL can hold it."""
-    return ino if ino < 1 << 63 else ino - (1 << 64)
+def _version_passages(key: str, title: str, parsed: ParsedNote, past: list[Version]) -> tuple[Passage, ...]:
+    """Return a passage for the current version and for each older one."""
+    header, count = parsed.header, parsed.past_count
+    names = f"{key.replace('-', ' ')} {title if title != key else ''}"
+    passages = [
+        Passage(
+            seq=count,
+            past=False,
+            names=f"{names} {' '.join(header.tags)}",
+            text=replace_invalid(parsed.text),
+            lines=parsed.lines,
+            type=header.type,
+            tags=header.tags,
+            source=header.source,
+            recorded=header.updated,
+            valid_from=header.valid_from,
+            valid_to=header.valid_to,
+        )
+    ]
+    replaced = header.updated
+    for position, version in enumerate(past):
+        passages.append(
+            Passage(
+                seq=count - 1 - position,
+                past=True,
+                names=f"{names} {' '.join(version.tags)}",
+                text=replace_invalid(version.text),
+                lines=(0, 0),
+                type=version.type,
+                tags=version.tags,
+                source=version.source,
+                recorded=version.recorded,
+                valid_from=version.valid_from,
+                valid_to=version.valid_to,
+                closed=version.closed,
+                replaced=replaced,
+            )
+        )
+        replaced = version.recorded
+    return tuple(passages)
+
+
+def _find_facts(text: str, title: str, scope: str, *, path: str, first_line: int) -> tuple[Fact, ...]:
+    if "[" not in text or not any(f"[{digit}" in text for digit in "0123456789"):
+        return ()
+    from holdfast.formats.facts import parse_facts
+
+    return tuple(parse_facts(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def _has_prose(text: str) -> bool:
+    from holdfast.formats.facts import has_prose
+
+    return has_prose(text)
+
+
+def _is_exposed(parsed: ParsedNote) -> bool:
+    """Return whether the text seems to contain a secret."""
+    if parsed.is_checked:
+        return False
+    from holdfast.safety import secrets
+
+    return secrets.has_secret(replace_invalid(parsed.text))
+
+
+def _remove_comments(text: str, name: str) -> str:
+    """Blank the comments of a Markdown file, and headings with nothing but comments below them; line numbers stay."""
+    if "<!--" not in text or not name.endswith(".md"):
+        return text
+    rows = _COMMENT.sub(lambda match: "\n" * match.group().count("\n"), text).split("\n")
+    for (first, last), section in split_sections(text):
+        if "<!--" in section and all(not row.strip() or _HEADING.match(row) for row in rows[first - 1 : last]):
+            rows[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(rows)
+
+
+def _find_problems(key: str, parsed: ParsedNote) -> str:
+    problems = list(parsed.header.problems)
+    if not KEY_PATTERN.match(key):
+        problems.append("its name is not a valid key")
+    if not parsed.data.isascii() and parsed.data.decode("utf-8", "replace").encode() != parsed.data:
+        problems.append("not UTF-8")
+    if not parsed.file.opening and parsed.data.startswith(b"---"):
+        problems.append("its frontmatter is never closed")
+    if not parsed.text.strip():
+        problems.append("it is empty")
+    return "; ".join(problems)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from _operator import itemgetter  # operator.itemgetter, without importing operator
 
 from holdfast.base.ids import FileId, file_fingerprint
-from holdfast.index import entries
 from holdfast.index.entries import IndexEntry, Passage
 from holdfast.index.results import FolderState, IndexedFile
+from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
 from holdfast.models import Fact
 
 TYPE_CHECKING = False
@@ -48,20 +48,20 @@ class Change:
         """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
         folder = self._folders.find_or_add(entry.scope, entry.part)
         known = None if self._folders.was_empty(folder) else self._find(folder, entry.name)
-        plan = entries.plan_update(entry, known, replaced)
-        if plan == entries.SKIP:
+        plan = plan_update(entry, known, replaced)
+        if plan == SKIP:
             return
         mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._next_doc()
-            self._docs.append(entries.doc_fields(id, entry, folder, mix))
+            self._docs.append(doc_fields(id, entry, folder, mix))
             self._add(id, folder, entry.passages, entry.facts)
             return
-        next_version = plan == entries.NEXT_VERSION
-        if plan != entries.APPEND:
+        next_version = plan == NEXT_VERSION
+        if plan != APPEND:
             self._folders.shrink(folder, *self._remove_passages(known.id, current_only=next_version))
-        self._db.execute(self._sql["change_doc"], _add_sums([entries.doc_fields(known.id, entry, folder, mix)])[0])
+        self._db.execute(self._sql["change_doc"], _add_sums([doc_fields(known.id, entry, folder, mix)])[0])
         self._folders.mix(folder, known.mix ^ mix)
         self._add(known.id, folder, entry.passages[:2] if next_version else entry.passages, entry.facts)
 
@@ -96,14 +96,14 @@ class Change:
 
     def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
         for passage in passages:
-            fields = entries.passage_fields(self._next_passage(), doc, passage)
+            fields = passage_fields(self._next_passage(), doc, passage)
             fields["folder_term"] = folder_term(folder)
             self._passages.append(fields)
             if passage.source and passage.source.made_from:
                 self._made.extend([{"passage": fields["id"], "what": what} for what in passage.source.made_from])
             if not passage.past:
                 self._folders.grow(folder, fields["words"])
-        self._facts.extend([entries.fact_fields(doc, fact) for fact in facts])
+        self._facts.extend([fact_fields(doc, fact) for fact in facts])
 
     def _next_doc(self) -> int:
         return self._next_id(0)

@@ -15,7 +15,6 @@ from holdfast.postgres.store import PostgresStore
 if TYPE_CHECKING:
     from typing import Any
 
-    from holdfast.base.ids import FileId
     from holdfast.config import Config
 
 

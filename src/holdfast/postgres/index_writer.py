@@ -11,8 +11,8 @@ from collections import Counter
 from zlib import crc32
 
 from holdfast.base.ids import file_fingerprint
-from holdfast.index import entries
 from holdfast.index.results import IndexedFile
+from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
 from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
 
 TYPE_CHECKING = False
@@ -85,20 +85,20 @@ class Change:
         entry = _clean_entry(entry)
         folder = self._folders.ids[entry.scope, entry.part]
         known = self._folders.indexed.get((folder, clean_text(entry.name)))
-        plan = entries.plan_update(entry, known, replaced)
-        if plan == entries.SKIP:
+        plan = plan_update(entry, known, replaced)
+        if plan == SKIP:
             return
         mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._folders.doc_ids.pop()
-            self._docs.append(entries.doc_fields(id, entry, folder, mix))
+            self._docs.append(doc_fields(id, entry, folder, mix))
             self._add(id, folder, entry.passages, entry.facts)
             return
-        next_version = plan == entries.NEXT_VERSION
-        if plan != entries.APPEND:
+        next_version = plan == NEXT_VERSION
+        if plan != APPEND:
             (self._next_versions if next_version else self._replaced).append(known.id)
-        self._db.execute(self._sql["change_doc"], entries.doc_fields(known.id, entry, folder, mix))
+        self._db.execute(self._sql["change_doc"], doc_fields(known.id, entry, folder, mix))
         self._folders.mix(folder, known.mix ^ mix)
         self._add(known.id, folder, entry.passages[:2] if next_version else entry.passages, entry.facts)
 
@@ -142,13 +142,13 @@ class Change:
         """Collect rows; each has its folder, by which row-level security decides who sees it."""
         of_folder = {"folder": folder}
         for passage in passages:
-            fields = entries.passage_fields(self._folders.passage_ids.pop(), doc, passage) | of_folder
+            fields = passage_fields(self._folders.passage_ids.pop(), doc, passage) | of_folder
             self._passages.append(fields)
             if passage.source and passage.source.made_from:
                 self._made.extend([{"passage": fields["id"], "what": what} | of_folder for what in passage.source.made_from])
             if not passage.past:
                 self._folders.count(folder, passages=1, words=fields["words"])
-        self._facts.extend([entries.fact_fields(doc, fact) | of_folder for fact in facts])
+        self._facts.extend([fact_fields(doc, fact) | of_folder for fact in facts])
 
     def _insert(self, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
         cleaned = [clean_values(row) for row in rows]

@@ -129,7 +129,7 @@ def _reference(kind: Any, records: dict[str, Schema]) -> Schema:
     if name not in records:
         records[name] = {}  # a record may contain itself
         hints = typing.get_type_hints(kind, localns={**vars(models), "Any": Any, "ClassVar": typing.ClassVar})
-        more = {extra: typing.get_type_hints(getattr(kind, extra).fget)["return"] for extra in kind._more}
+        more = {extra: typing.get_type_hints(getattr(kind, extra).fget)["return"] for extra in kind._computed}
         fields = {**{field: hints[field] for field in kind._fields}, **more}
         records[name] = {
             "type": "object",

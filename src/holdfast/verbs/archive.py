@@ -50,7 +50,7 @@ def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> boo
         if content is None:
             return False
         note = parse_note(content.data, content.modified)
-        quarantine.refuse_restore(context, note_usage_id(scope, archived.key, note.head.id), archived.key)
+        quarantine.refuse_restore(context, note_usage_id(scope, archived.key, note.header.id), archived.key)
         path = f"{scope.folder}/notes/{archived.key}"
         context.purge_filter.refuse_purged([(path, version.text) for version in list_versions(note)])
         context.store.restore_note(scope, archived, archived.key)

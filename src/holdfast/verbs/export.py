@@ -38,7 +38,9 @@ class LeftOut:
     def add(self, scope: Scope, name: str, why: str) -> None:
         self.count += 1
         if len(self.notes) < _MAX_NAMED:
-            self.notes.append({"scope": str(scope), "name": validate.without_secrets(name), "why": validate.without_secrets(why)})
+            self.notes.append(
+                {"scope": str(scope), "name": validate.without_secrets(name), "why": validate.without_secrets(why)}
+            )
 
     def as_dict(self) -> Row:
         return {"count": self.count, "notes": self.notes}

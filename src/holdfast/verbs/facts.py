@@ -36,7 +36,7 @@ def set_fact(
     redact: bool,
 ) -> FactSet:
     """Write `label: value` into the note of a subject, as of a day; see `Memory.fact`."""
-    subject, label, value, rules = validate.fact(subject, label, value, redact)
+    subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=facts.reads_back)
     day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _find_key(context, subject, scope)
     edits: list[facts.FactEdit] = []

@@ -100,7 +100,7 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     """Move a note from the trash or the archive back among the notes, under the key `name`."""
     content = context.store.read_name(scope.folder, trashed.part, trashed.name)
     note = parse_note(content.data, content.modified) if content else None
-    quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.head.id if note else ""), trashed.key)
+    quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.header.id if note else ""), trashed.key)
     versions = list_versions(note) if note else []
     context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in versions])
     try:

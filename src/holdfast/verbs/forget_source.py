@@ -227,7 +227,7 @@ def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: 
         notes = [(by_id.scope, by_id.name)]
     else:
         notes = [(folder, f"{name}.md") for folder in folders if context.store.file_id(folder, "notes", f"{name}.md")]
-    trashed = [suspect for suspect in _trashed(suspects) if name in (suspect.key, suspect.parsed.head.id)]
+    trashed = [suspect for suspect in _trashed(suspects) if name in (suspect.key, suspect.parsed.header.id)]
     found = [*trashed, *[_suspect(context, *note, suspects) for note in notes]]
     tainted = [suspect for suspect in found if suspect and suspect.taint(lambda _: f"note:{name}")]
     if not tainted:
@@ -237,7 +237,7 @@ def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: 
 
 def _find_derived(context: Context, folders: tuple[str, ...], origin: _Suspect, suspects: Suspects) -> list[_Suspect]:
     """Return the notes that were made from a note while its text came from the source."""
-    notes = trace.list_derived(context, folders, origin.parsed.head.id, origin.key)
+    notes = trace.list_derived(context, folders, origin.parsed.header.id, origin.key)
     found = [*_trashed(suspects), *[_suspect(context, *note, suspects) for note in notes]]
     return [
         suspect
@@ -249,7 +249,7 @@ def _find_derived(context: Context, folders: tuple[str, ...], origin: _Suspect, 
 def _derivation(origin: _Suspect, folder: str, version: Version) -> str:
     """Return `note:KEY` if a version of a note in this folder was made from a tainted text of `origin`; else ""."""
     nearby = origin.file.folder in ("global", folder)
-    is_derived = trace.is_made_from(version.source, origin.parsed.head.id, origin.key, nearby)
+    is_derived = trace.is_made_from(version.source, origin.parsed.header.id, origin.key, nearby)
     return f"note:{origin.key}" if is_derived and origin.was_tainted_at(version.recorded) else ""
 
 
@@ -325,7 +325,7 @@ def _record_decision(context: Context, action: str, suspects: list[_Suspect], so
     """Record a person's decision before it is carried out, and reject the tainted texts; an agent's is not recorded."""
     for suspect in suspects if context.origin == "user" else ():
         subject = review.record_decision(
-            context, action, suspect.scope, suspect.key, suspect.parsed.head.id, source=validate.without_secrets(source)
+            context, action, suspect.scope, suspect.key, suspect.parsed.header.id, source=validate.without_secrets(source)
         )
         texts = [suspect.versions[number].text for number in suspect.tainted]
         context.ledger.purges.reject(suspect.scope.folder, texts, subject)

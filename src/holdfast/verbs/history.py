@@ -393,7 +393,9 @@ def expand(context: Context, what: str, *, before: int, after: int, session: str
     return turns
 
 
-def turns_of(transcript_file: Transcript, place: Position = Position(), header: TranscriptHeader | None = None) -> Iterator[Turn]:
+def turns_of(
+    transcript_file: Transcript, place: Position = Position(), header: TranscriptHeader | None = None
+) -> Iterator[Turn]:
     """Yield every turn of a session's file from a position on; from the start the header is read, later it must be given."""
     for line in transcript_file.read_lines(place):
         if header is None:

@@ -67,7 +67,7 @@ def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
             parsed = versions.parse_note(content.data, content.modified)
             texts = [version.text for version in versions.list_versions(parsed)]
             context.purge_filter.refuse_returned(f"{scope.folder}/notes/{note}", texts)
-            return f"note:{parsed.head.id or note}", parsed.trust
+            return f"note:{parsed.header.id or note}", parsed.trust
     folders = context.visible_folders(None)
     context.refresh(folders)
     found = context.query(lambda: context.index.find_note_by_id(folders, note))
@@ -95,7 +95,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
     return None
 
 
-def least_trusted(quarantine: tuple[str, ...]) -> str:
+def quarantined_trust(quarantine: tuple[str, ...]) -> str:
     """Return the lowest trust of what is in quarantine: that of a text which a person took away."""
     return least_trusted(PERSON, *quarantine)
 
@@ -169,7 +169,7 @@ def _find_rejected(context: Context, draft: Draft, old: ParsedNote | None) -> Or
     quarantine = context.config.quarantine
     before = old.text if old and old.trust not in quarantine else ""
     known = context.ledger.purges.rejected(context.visible_folders(None), draft.text, before)
-    return (least_trusted(quarantine), next(iter(known.values()))) if known else None
+    return (quarantined_trust(quarantine), next(iter(known.values()))) if known else None
 
 
 def _lower_trust(draft: Draft, trust: str, id: str) -> Draft:

@@ -117,7 +117,9 @@ def _without_secret(text: str) -> str | None:
 def piece_of(rows: list[str], first: int, last: int) -> str:
     """Return some lines of a text, with the lines around them attached for the check for secrets."""
     before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
-    return validate.excerpt("\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else "")
+    return validate.excerpt(
+        "\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else ""
+    )
 
 
 def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
@@ -234,7 +236,7 @@ def get(context: Context, key: str, kind: str | None, as_of: When, known_at: Whe
         note = versions.to_note_at(found.scope, key, found.parsed, moment, known, quarantine)
     else:
         note = versions.to_note(found.scope, key, found.parsed, quarantine)
-    unarchived = record_use(context, found.scope, key, found.parsed.head.id, found.archived)
+    unarchived = record_use(context, found.scope, key, found.parsed.header.id, found.archived)
     if found.archived is None:
         return note
     path = note.path if unarchived else f"{found.scope.folder}/{found.archived.part}/{found.archived.name}"
@@ -244,7 +246,7 @@ def get(context: Context, key: str, kind: str | None, as_of: When, known_at: Whe
 def list_versions(context: Context, key: str, kind: str | None) -> list[Version]:
     """Return every version of a note, newest first; reading counts as use."""
     found = find_note(context, key, kind)
-    record_use(context, found.scope, key, found.parsed.head.id, found.archived)
+    record_use(context, found.scope, key, found.parsed.header.id, found.archived)
     return versions.list_versions(found.parsed)
 
 
@@ -319,7 +321,7 @@ def _read_note(context: Context, folder: str, part: str, below: tuple[str, ...])
     key, archived, content = _find_note_file(context.store, scope, part, below)
     if content is not None:
         parsed = _parse_unpurged(context, scope, key, content)
-        record_use(context, scope, key, parsed.head.id, archived)
+        record_use(context, scope, key, parsed.header.id, archived)
     return content
 
 

@@ -69,7 +69,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
             return versions.to_note(scope, key, old, context.config.quarantine)
         new = versions.mark_approved(old, dates.now())
         if not recorded:  # before it is written: no approval is in a note without its record
-            record_decision(context, "approved", scope, key, old.head.id)
+            record_decision(context, "approved", scope, key, old.header.id)
             recorded = True
         try:
             context.store.write_note(scope, key, new.data, content.file_id)
@@ -84,7 +84,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
 
 def _find_rejecting_folders(context: Context, scope: Scope, note: versions.ParsedNote) -> set[str]:
     """Return the folders whose rejections could contain a note: those of its writer, and of the person who approves it."""
-    source = note.head.source
+    source = note.header.source
     writers = [Scope(kind, id).folder for kind, id in (("agent", source.agent), ("session", source.session)) if id]
     return {scope.folder, *writers, *context.visible_folders(None)}
 
@@ -104,7 +104,7 @@ def reject(context: Context, key: str, where: str | Scope | None, expected: str 
     note = versions.parse_note(content.data, content.modified) if content else None
     if note is None or expected not in (None, note.digest):
         return forget.forget(context, [scope], key, expected)
-    subject = record_decision(context, "rejected", scope, key, note.head.id)
+    subject = record_decision(context, "rejected", scope, key, note.header.id)
     context.ledger.purges.reject(scope.folder, [note.text], subject)
     untrusted = mark_untrusted(context, scope, "notes", f"{key}.md", note.digest)
     return forget.forget(context, [scope], key, (untrusted or note).digest)
@@ -125,7 +125,7 @@ def mark_untrusted(
             return None
         if not trusts or note.trust in trusts:
             return note
-        untrusted = versions.lower_trust(note, quarantine.least_trusted(trusts))
+        untrusted = versions.lower_trust(note, quarantine.quarantined_trust(trusts))
         try:
             context.store.replace_file(scope, part, name, untrusted.data, content.file_id)
         except Changed:

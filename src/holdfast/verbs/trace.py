@@ -83,7 +83,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     folders = context.visible_folders(None)
     context.refresh(folders)
     name = f"{key}.md"
-    id = parsed.head.id or path_usage_id(scope.folder, "notes", name)
+    id = parsed.header.id or path_usage_id(scope.folder, "notes", name)
     versions = note_versions.list_versions(parsed)
     trusts = [parsed.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
@@ -97,7 +97,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
         note=note_versions.to_note(scope, key, parsed, context.config.quarantine),
         versions=tuple(sayings),
         briefed=tuple(shown),
-        led_to=_trace_derived(context, folders, scope=scope, key=key, id=parsed.head.id, seen={(scope.folder, name)}),
+        led_to=_trace_derived(context, folders, scope=scope, key=key, id=parsed.header.id, seen={(scope.folder, name)}),
         decisions=tuple(decisions),
     )
 
@@ -105,7 +105,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
 def _list_decisions(context: Context, id: str, parsed: ParsedNote) -> list[PersonDecision]:
     """Return the decisions about a note, then those that took away a note it was made from, whose words it may repeat.
     Decisions in scopes that the caller may not see are left out."""
-    sources = [what.removeprefix("note:") for what in parsed.head.source.made_from if what.startswith("note:")]
+    sources = [what.removeprefix("note:") for what in parsed.header.source.made_from if what.startswith("note:")]
     of_sources = [decision for source in sources for decision in context.ledger.decisions.list(source)]
     taken_away = [decision for decision in of_sources if decision.action in TAKEN_AWAY]
     visible = {str(scope) for scope in context.visible_scopes(None)}
@@ -190,7 +190,7 @@ def _trace_derived(
         if (folder, name) not in seen and depth < _MAX_DEPTH:
             seen.add((folder, name))
             derived = _trace_derived(
-                context, folders, scope=Scope.of_folder(folder), key=name.removesuffix(".md"), id=parsed.head.id, seen=seen,
+                context, folders, scope=Scope.of_folder(folder), key=name.removesuffix(".md"), id=parsed.header.id, seen=seen,
                 depth=depth + 1,
             )  # fmt: skip
         made.append(Made(_shown_name(folder, name), f"{folder}/notes/{name}", made_from[0], derived))

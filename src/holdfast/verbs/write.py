@@ -108,7 +108,7 @@ def check_draft(
         amends=amends,
         redacted=redacted,
         allowed=allowed[0] if allowed else "",
-        gated=allow_secret is None and not before,
+        is_checked=allow_secret is None and not before,
     )
 
 
@@ -304,7 +304,7 @@ def _store_files(
 def _record_allowed_secret(context: Context, scope: Scope, draft: Draft, note: ParsedNote) -> None:
     rules, reason = draft.allowed.split(": ", 1)
     details = {"scope": str(scope), "key": draft.key, "rules": rules, "why": reason}
-    context.ledger.decisions.record("secret-allowed", note.head.id, details, int(dates.clock()))
+    context.ledger.decisions.record("secret-allowed", note.header.id, details, int(dates.clock()))
 
 
 def _allow_again(

@@ -19,6 +19,7 @@ from holdfast.api.remote.records import R, parse_record, parse_records
 from holdfast.base import dates
 from holdfast.context.caller import typed_errors
 from holdfast.errors import Disabled, NotFound, Template, Unauthenticated, UsageError, command, field
+from holdfast.formats.facts import reads_back
 from holdfast.models import (
     SEARCH_MODES,
     Answer,
@@ -152,7 +153,7 @@ class RemoteMemory(MemoryInterface):
         redact: bool = False,
     ) -> FactSet:
         self._caller.require_enabled()
-        subject, label, value, rules = validate.fact(subject, label, value, redact)
+        subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=reads_back)
         body = {
             "subject": subject, "label": label, "value": value, "scope": self._caller.scope(scope).kind, "many": many or None,
             "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": source_list(made_from),

@@ -14,8 +14,12 @@ _STALE_SHOWN = 10  # places named below a list of facts
 
 def fact(call: Invocation) -> int:
     stated = call.memory.fact(
-        call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
-        **call.given("on", "scope", "origin", "redact")
+        call["subject"],
+        call["label"],
+        call["value"],
+        many=bool(call["many"]),
+        made_from=call["from"],
+        **call.given("on", "scope", "origin", "redact"),
     )
     return call.answer(stated, _tell_stated)
 
@@ -50,7 +54,15 @@ def _tell_facts(screen: Output, facts: list[Fact]) -> None:
 
     now = dates.now()
     rows = [
-        (make_name_visible(one.subject), make_name_visible(one.label), one.valid_from, _end(one, now), one.scope.kind, _value(one)) for one in facts
+        (
+            make_name_visible(one.subject),
+            make_name_visible(one.label),
+            one.valid_from,
+            _end(one, now),
+            one.scope.kind,
+            _value(one),
+        )
+        for one in facts
     ]
     screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
     _tell_stale(screen, facts)
@@ -63,7 +75,8 @@ def _tell_stale(screen: Output, facts: list[Fact]) -> None:
 
     told = dict.fromkeys([(one.subject, one.label, place) for one in facts for place in one.stale_in])
     for subject, label, place in list(told)[:_STALE_SHOWN]:
-        screen.aside(one_line(f"{make_name_visible(place)} still states an older value of {make_name_visible(subject)}, {make_name_visible(label)}"), "yellow")
+        about = f"{make_name_visible(subject)}, {make_name_visible(label)}"
+        screen.aside(one_line(f"{make_name_visible(place)} still states an older value of {about}"), "yellow")
     if len(told) > _STALE_SHOWN:
         screen.aside(f"and {len(told) - _STALE_SHOWN} more places state older values", "yellow")
 

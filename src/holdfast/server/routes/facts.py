@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.formats.facts import reads_back
 from holdfast.models import AGENT_ORIGINS, Fact, FactSet
 from holdfast.safety import validate
 from holdfast.server.idempotency import Replay, current_note, note_ids
@@ -99,7 +100,9 @@ def _keep_stated(body: dict[str, Any]) -> dict[str, Any]:
 def _rebuild_stated(request: AuthorizedRequest, params: StateFact, kept: dict[str, Any]) -> FactSet:
     """Return the same answer as the first time, from the current facts; where they are gone, from the request."""
     note, redacted = current_note(request, kept), tuple(kept.get("redacted", ()))
-    subject, label, value, _ = validate.fact(params.subject, params.label, params.value, bool(redacted))
+    subject, label, value, _ = validate.fact(
+        params.subject, params.label, params.value, bool(redacted), reads_back=reads_back
+    )
     every = request.memory.facts(subject, label=label, history=True)
     in_scope = [one for one in every if one.scope.kind == kept["scope"]]
     stated = [one for one in in_scope if one.value == value and one.valid_from == kept["from"]]

@@ -107,7 +107,7 @@ def _collect_texts(job: PurgeJob, contents: dict[_File, FileContent]) -> list[st
         parsed = parse_note(content.data, content.modified)
         folder = file.scope.folder
         by_path = path_usage_id(folder, "notes", f"{job.key}.md"), path_usage_id(folder, file.part, file.name)
-        job.ids += [id for id in (parsed.head.id, *dict.fromkeys(by_path)) if id and id not in job.ids]
+        job.ids += [id for id in (parsed.header.id, *dict.fromkeys(by_path)) if id and id not in job.ids]
         texts += [version.text for version in list_versions(parsed)]
     job.texts.update(dict.fromkeys(texts))
     return texts

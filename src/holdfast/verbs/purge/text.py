@@ -124,7 +124,7 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
                 job.removed.append(f"{path} ({len(purged)} of {len(versions)} versions)")
             elif job.context.store.erase_file(scope, part, name, content.file_id):
                 counted = (part, name) if part != "archive" else ("notes", f"{parse_trashed_key(name)}.md")
-                job.ids += [id for id in (parsed.head.id, path_usage_id(scope.folder, *counted)) if id]
+                job.ids += [id for id in (parsed.header.id, path_usage_id(scope.folder, *counted)) if id]
                 job.removed.append(path)
             else:
                 continue
@@ -144,12 +144,14 @@ def _without_versions(parsed: ParsedNote, kept: list[int]) -> bytes:
     """Return the bytes of a note file with only these versions, counted from the newest; the newest of them is current."""
     versions = list_versions(parsed)
     chain = [versions[number] for number in reversed(kept)]
-    rebuilt = note_file.create(_head_of_version(parsed.head, chain[0]), chain[0].text)
+    rebuilt = note_file.create(_head_of_version(parsed.header, chain[0]), chain[0].text)
     for older, newer in pairwise(chain):
         closed = older.closed or older.valid_to or newer.valid_from
-        rebuilt = note_file.add_version(rebuilt, older.replace(closed=closed), _head_of_version(parsed.head, newer), newer.text)
-    head = parsed.head if kept[0] == 0 else _head_of_version(parsed.head, chain[-1])
-    page = note_file.replace_header(parsed.page.replace(body=rebuilt.body, past=rebuilt.past), head)
+        rebuilt = note_file.add_version(
+            rebuilt, older.replace(closed=closed), _head_of_version(parsed.header, newer), newer.text
+        )
+    head = parsed.header if kept[0] == 0 else _head_of_version(parsed.header, chain[-1])
+    page = note_file.replace_header(parsed.file.replace(body=rebuilt.body, past=rebuilt.past), head)
     return note_file.render(page).encode("utf-8", "surrogateescape")
 
 
