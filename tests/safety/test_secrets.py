@@ -444,8 +444,8 @@ def test_a_plain_text_is_known_at_once_and_compiles_nothing(child):
         """
         from holdfast.safety import validate
         from holdfast.safety.secrets import rules
-        validate.no_secret("We deploy on Tuesdays, never on Fridays.", "a note")
-        answer = [rule.id for rule in rules.all_rules() if not isinstance(rule._regex, str)]
+        validate.reject_secrets("We deploy on Tuesdays, never on Fridays.", "a note")
+        answer = [rule.id for rule in rules.load_rules() if not isinstance(rule._regex, str)]
         """
     )
     assert compiled == []
