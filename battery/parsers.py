@@ -56,14 +56,14 @@ def _facts(data: bytes) -> None:
     text = _text(data)
     facts.parse_facts(text, "Telegram", Scope("global"), "global/notes/x.md", 1)
     facts.set_fact(text, "status", "on", "2026-03-27", False)
-    facts.subject_key(text[:200]), facts.fold(text)
+    facts.subject_key(text[:200]), facts.normalize_name(text)
 
 
 def _dates(data: bytes) -> None:
     from holdfast.base import dates
     from holdfast.errors import HoldfastError
 
-    for read in (dates.moment, dates.as_of, dates.day_or_moment):
+    for read in (dates.parse_moment, dates.parse_as_of, dates.parse_day_or_moment):
         try:
             read(_text(data), "when")
         except HoldfastError:
@@ -196,8 +196,8 @@ def _heard(data: bytes) -> None:
     for name in clients.names() if isinstance(told, dict) else ():
         client = clients.load(name)
         for event in client.events or ("start",):
-            client.heard(event, told)
-            client.said(event, str(told)[:500])
+            client.parse_input(event, told)
+            client.format_output(event, str(told)[:500])
 
 
 def _jsonc(data: bytes) -> None:

@@ -281,11 +281,11 @@ def postgres_databases():
 @pytest.fixture
 def postgres_url(postgres_databases):
     """The address of a fresh database that is migrated."""
-    from holdfast.postgres.pool import hang_up
+    from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh()
     yield url
-    hang_up(url)
+    close_pools(url)
     postgres_databases.drop(url)
 
 
@@ -314,11 +314,11 @@ def open_trial(trial_url):
 @pytest.fixture
 def empty_postgres_url(postgres_databases):
     """The address of a fresh database in which nothing is."""
-    from holdfast.postgres.pool import hang_up
+    from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh(migrated=False)
     yield url
-    hang_up(url)
+    close_pools(url)
     postgres_databases.drop(url)
 
 

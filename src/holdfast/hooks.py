@@ -82,12 +82,12 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
     from holdfast import clients
 
     client = clients.load(name)
-    nothing = client.said(event, "")
+    nothing = client.format_output(event, "")
     try:
         data, problem = _read_event()
         if problem:
             _log_failure(home, name, event, f"what the client told on stdin is {problem}", "Update the client, or report it")
-        heard = client.heard(event, data)
+        heard = client.parse_input(event, data)
         if not heard.event and event not in client.events:
             _log_failure_once(
                 home, name, event, "this client has no such event that we know", "Take this hook out of its settings"
@@ -101,7 +101,7 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
     except Exception as error:
         _log_failure(home, name, event, *_describe(error))
         return nothing
-    return client.said(event, text) if text else nothing
+    return client.format_output(event, text) if text else nothing
 
 
 def _handle(client: Client, heard: HookInput, home: str | None) -> str:

@@ -50,7 +50,7 @@ class DatabaseReset(Exception):
 class Database:
     """One SQLite file of the home. Creating this object opens nothing."""
 
-    truth = False  # not derived: never deleted, creates the home when written to, and is not written in memory
+    is_source_of_truth = False  # not derived: never deleted, creates the home when written to, and is not written in memory
 
     def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
@@ -64,7 +64,7 @@ class Database:
         self.lock = RLock()
         self.reason = self.fix = ""  # why the file cannot be written, and the fix if it is known
         self.generation = 0  # changes with the file: answers of an earlier generation are void
-        self.let_go = 0  # for a fork, or by a caller that was done with it
+        self.times_closed = 0  # for a fork, or by a caller that was done with it
         databases.add(ref(self, databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------
@@ -72,21 +72,21 @@ class Database:
     def rows(self, statement: str, /, **values: Any) -> list[Any]:
         """Return all rows of a named query."""
         with self.lock:
-            db = self.opened()
+            db = self.connection()
             try:
                 return db.execute(self._sql[statement], values).fetchall()
             except ERRORS as error:
-                raise self.failed(error) from error
+                raise self.handle_error(error) from error
 
     def row(self, statement: str, /, **values: Any) -> Any:
         """Return the first row of a named query, or None."""
         rows = self.rows(statement, **values)
         return rows[0] if rows else None
 
-    def mark(self) -> tuple[int, int, int]:
+    def content_version(self) -> tuple[int, int, int]:
         """Return a value that changes with every write of this or another process."""
         with self.lock:
-            db = self.opened()
+            db = self.connection()
             return self.generation, int(db.pragma("data_version")), db.total_changes()
 
     def transaction(self, durable: bool = False) -> Transaction:
@@ -99,21 +99,21 @@ class Database:
             if not _stat(self._path)[0]:
                 return
             try:
-                db = self.opened()
+                db = self.connection()
                 db.set_busy_handler(make_busy_handler(self._seconds if seconds is None else seconds))
                 left = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 db.set_busy_handler(make_busy_handler(self._seconds))
             except apsw.Error as error:
-                raise self.failed(error) from error
+                raise self.handle_error(error) from error
         if left and left[0]:
             raise Busy(f"another process still reads old pages of {self._path}", "Close it and try again")
 
-    def failed(self, error: BaseException) -> BaseException:
+    def handle_error(self, error: BaseException) -> BaseException:
         """Return the exception to raise for an error of SQLite; a damaged file is reset on the way."""
-        garbled = isinstance(error, UnicodeDecodeError) and not self.truth
+        garbled = isinstance(error, UnicodeDecodeError) and not self.is_source_of_truth
         bad_header = isinstance(error, apsw.ReadOnlyError) and self._should_be_writable()
         if garbled or bad_header or isinstance(error, DAMAGE_ERRORS):
-            self.renew()
+            self.reset()
             return DatabaseReset(str(error))
         if not isinstance(error, ERRORS):
             return error
@@ -123,11 +123,11 @@ class Database:
 
     def _should_be_writable(self) -> bool:
         """Return whether a derived file must have a damaged header if SQLite calls it read-only."""
-        return not self.truth and os.access(self._path, os.W_OK) and os.access(self._home, os.W_OK)
+        return not self.is_source_of_truth and os.access(self._path, os.W_OK) and os.access(self._home, os.W_OK)
 
     # --- the file ------------------------------------------------------------------------------------------------
 
-    def opened(self, make_home: bool = False) -> apsw.Connection:
+    def connection(self, make_home: bool = False) -> apsw.Connection:
         """Return the open connection, opened again if the file was deleted or replaced; in memory where there is no home."""
         if make_home and not home_folder.exists(self._home):
             home_folder.check_owner(self._home, create=True)
@@ -174,23 +174,23 @@ class Database:
                 self._db.close()
                 self._db = None
 
-    def go_without_file(self, reason: str) -> None:
+    def switch_to_memory(self, reason: str) -> None:
         """Work in memory until closed, for a file that keeps disappearing."""
         with self.lock:
             self.close()
             self._db, self._inodes, self.reason = self._open_memory(), None, reason
             self.generation += 1
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """Remove the file, so that the next use creates a new one."""
         with self.lock:
             failed = self._inodes[0] if self._inodes else 0
             self.close()
             with Lock(self._home, os.path.basename(self._path), self._seconds):
                 if failed in (0, _stat(self._path)[0]):
-                    self.take_away(self._path)
+                    self.remove_files(self._path)
 
-    def take_away(self, path: str) -> None:
+    def remove_files(self, path: str) -> None:
         """Delete a database with its log, which SQLite would apply to a new file of the same name."""
         for suffix in ("-wal", "-shm", "-journal", ""):
             try:
@@ -210,7 +210,7 @@ class Database:
             raise from_os(error, f"cannot open {self._path}") from error
         if not stat.S_ISREG(found.st_mode) or found.st_size == 0:
             return None
-        if not self.truth and found.st_size % _PAGE_BYTES:
+        if not self.is_source_of_truth and found.st_size % _PAGE_BYTES:
             return None  # truncated within a page: SQLite would silently read the rest as zeros
         try:
             db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
@@ -228,10 +228,10 @@ class Database:
     def _is_ours(self, db: apsw.Connection) -> bool:
         application, version = db.pragma("application_id"), db.pragma("user_version")
         if application == self._application and version > self._version:
-            self.newer(version)
+            self.reject_newer(version)
         return bool(application == self._application and version == self._version)
 
-    def newer(self, version: int) -> None:
+    def reject_newer(self, version: int) -> None:
         """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
 
     def _make(self) -> apsw.Connection:
@@ -254,10 +254,10 @@ class Database:
         """Remove an incomplete file of ours, and set another program's database aside."""
         application, has_tables = self._inspect()
         if application is not None and not has_tables:
-            Database.take_away(self, self._path)
-        elif application not in (None, self._application) and not self.truth:
+            Database.remove_files(self, self._path)
+        elif application not in (None, self._application) and not self.is_source_of_truth:
             set_aside(self._path, f"{self._path}.not-ours")
-        self.take_away(self._path)
+        self.remove_files(self._path)
 
     def _inspect(self) -> tuple[int | None, bool]:
         """Return the application id of the database at our path (None: not a database) and whether it has tables."""
@@ -311,13 +311,13 @@ class Transaction:
         database = self._database
         database.lock.acquire()
         try:
-            self._db = database.opened(make_home=database.truth)
-            if database.reason and database.truth:
+            self._db = database.connection(make_home=database.is_source_of_truth)
+            if database.reason and database.is_source_of_truth:
                 raise DiskTrouble(database.reason, database.fix or "Make the home writable for this user")
             self._db.execute("PRAGMA synchronous=FULL; BEGIN IMMEDIATE" if self._durable else "BEGIN IMMEDIATE")
         except BaseException as error:
             database.lock.release()
-            raise database.failed(error) from error
+            raise database.handle_error(error) from error
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -328,10 +328,10 @@ class Transaction:
                 self._roll_back()
         except BaseException as failure:
             self._roll_back()
-            raise self._database.failed(failure) from failure
+            raise self._database.handle_error(failure) from failure
         else:
             if isinstance(error, ERRORS):
-                raise self._database.failed(error) from error
+                raise self._database.handle_error(error) from error
         finally:
             self._database.lock.release()
 
@@ -437,7 +437,7 @@ def _before_fork() -> None:
     for database in [one for reference in list(databases) if (one := reference())]:
         database.lock.acquire()
         database.close()
-        database.let_go += 1
+        database.times_closed += 1
         _held.append(database)
 
 

@@ -50,7 +50,7 @@ def moment(date: str) -> str | None:
     if not date:
         return None
     try:
-        return dates.moment(date, "date")
+        return dates.parse_moment(date, "date")
     except UsageError:
         return _day(date)
 

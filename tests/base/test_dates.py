@@ -44,19 +44,19 @@ STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
     ],
 )
 def test_days_and_moments_of_any_zone_become_utc(given_, utc):
-    assert dates.moment(given_, "on") == utc
+    assert dates.parse_moment(given_, "on") == utc
     assert dates.is_moment(dates._text(given_))
 
 
 @pytest.mark.promise("T1")
 def test_a_day_starts_as_a_moment_ends_as_a_question_and_stays_a_day_as_a_fact():
-    assert dates.moment("2026-03-27", "x") == "2026-03-27T00:00:00Z"
-    assert dates.as_of("2026-03-27", "x") == "2026-03-27T23:59:59Z"
-    assert dates.day_or_moment("2026-03-27", "x") == "2026-03-27"
-    assert dates.day_or_moment(date(2026, 3, 27), "x") == "2026-03-27"
-    assert dates.as_of("2026-03-27T10:00:00Z", "x") == "2026-03-27T10:00:00Z"
-    assert dates.day_or_moment("2026-03-27T12:00:00+02:00", "x") == "2026-03-27T10:00:00Z"
-    assert dates.as_of("9999-12-31", "x") == "9999-12-31T23:59:59Z"
+    assert dates.parse_moment("2026-03-27", "x") == "2026-03-27T00:00:00Z"
+    assert dates.parse_as_of("2026-03-27", "x") == "2026-03-27T23:59:59Z"
+    assert dates.parse_day_or_moment("2026-03-27", "x") == "2026-03-27"
+    assert dates.parse_day_or_moment(date(2026, 3, 27), "x") == "2026-03-27"
+    assert dates.parse_as_of("2026-03-27T10:00:00Z", "x") == "2026-03-27T10:00:00Z"
+    assert dates.parse_day_or_moment("2026-03-27T12:00:00+02:00", "x") == "2026-03-27T10:00:00Z"
+    assert dates.parse_as_of("9999-12-31", "x") == "9999-12-31T23:59:59Z"
 
 
 NO_DATES = [
@@ -75,7 +75,7 @@ NO_DATES = [
 
 @pytest.mark.parametrize("value", NO_DATES, ids=lambda value: repr(value)[:30])
 def test_what_is_not_a_date_that_exists_is_refused_with_what_to_write(value):
-    for read in (dates.moment, dates.as_of, dates.day_or_moment):
+    for read in (dates.parse_moment, dates.parse_as_of, dates.parse_day_or_moment):
         with pytest.raises(UsageError) as caught:
             read(value, "valid_from")
         assert caught.value.message.startswith("valid_from: ")
@@ -89,13 +89,13 @@ def test_what_is_not_a_date_that_exists_is_refused_with_what_to_write(value):
 @example("0001-01-01T00:00:00+23:59")
 @example("9999-12-31 23:59:59.999999999 -23:59")
 def test_any_text_is_a_stamp_or_a_usage_error(text):
-    for read in (dates.moment, dates.as_of, dates.day_or_moment):
+    for read in (dates.parse_moment, dates.parse_as_of, dates.parse_day_or_moment):
         try:
             answer = read(text, "on")
         except UsageError:
             assert not dates.is_moment(text)
         else:
-            assert STAMP.fullmatch(answer) or (read is dates.day_or_moment and len(answer) == 10)
+            assert STAMP.fullmatch(answer) or (read is dates.parse_day_or_moment and len(answer) == 10)
             assert dates.is_moment(text)
             assert read(answer, "on") == answer
 
@@ -105,7 +105,7 @@ def test_any_datetime_means_what_python_says_it_means(value):
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)
     try:
         expected = aware.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
-        answer = dates.moment(value, "on")
+        answer = dates.parse_moment(value, "on")
     except (OverflowError, UsageError):  # zones whose offset has seconds, and the ends of time
         return
     assert answer == expected
@@ -113,9 +113,9 @@ def test_any_datetime_means_what_python_says_it_means(value):
 
 @given(st.dates())
 def test_any_day_begins_at_midnight_and_ends_a_second_before_the_next(day):
-    assert dates.moment(day, "on") == f"{day.isoformat()}T00:00:00Z"
-    assert dates.as_of(day, "on") == f"{day.isoformat()}T23:59:59Z"
-    assert dates.day_or_moment(day, "on") == day.isoformat()
+    assert dates.parse_moment(day, "on") == f"{day.isoformat()}T00:00:00Z"
+    assert dates.parse_as_of(day, "on") == f"{day.isoformat()}T23:59:59Z"
+    assert dates.parse_day_or_moment(day, "on") == day.isoformat()
 
 
 @given(st.integers(-62135596800, 253402300799))
@@ -123,7 +123,7 @@ def test_stamps_sort_as_the_moments_do_and_name_them_exactly(seconds):
     stamp = dates.timestamp(seconds)
     assert STAMP.fullmatch(stamp)
     assert datetime.fromisoformat(stamp) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    assert dates.moment(stamp, "x") == stamp
+    assert dates.parse_moment(stamp, "x") == stamp
 
 
 @pytest.mark.parametrize("seconds", [-(10**11), -(10**18), 253402300800, 10**12, 10**18, 1e30, -1e30])

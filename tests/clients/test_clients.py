@@ -140,7 +140,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("name", "event", "data", "heard"), TOLD)
 def test_what_a_client_tells_is_heard(name, event, data, heard):
-    assert clients.load(name).heard(event, data) == heard
+    assert clients.load(name).parse_input(event, data) == heard
 
 
 JSON = st.recursive(
@@ -153,7 +153,7 @@ FIELDS = ["session_id", "sessionId", "cwd", "workspace_roots", "source", "prompt
 
 @given(st.sampled_from(NAMES), st.text(max_size=12), st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_whatever_a_client_tells_is_taken(name, event, data):
-    heard = clients.load(name).heard(event, data)
+    heard = clients.load(name).parse_input(event, data)
     assert [type(value) for value in heard.as_dict().values()] == [str, str, str, str, str, str, bool]
 
 
@@ -180,25 +180,25 @@ def context_of(name, event, said):
 def test_a_text_reaches_the_model_only_where_it_can(name, text):
     client = clients.load(name)
     for event, ours in client.events.items():
-        said = client.said(event, text)
+        said = client.format_output(event, text)
         if ours in client.injects:
             assert context_of(name, event, said) == text
         else:
-            assert said == client.said(event, "") in ("", "{}")
+            assert said == client.format_output(event, "") in ("", "{}")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_our_own_names_of_events_are_understood(name):
     client = clients.load(name)
     for own, ours in client.events.items():
-        assert client.heard(ours, {}).event == ours
+        assert client.parse_input(ours, {}).event == ours
         if name not in ("kiro",):  # which has two names for each
-            assert client.said(ours, "hi") == client.said(own, "hi")
+            assert client.format_output(ours, "hi") == client.format_output(own, "hi")
 
 
 def test_clients_that_lose_what_a_start_says_are_told_with_the_first_prompt():
-    assert clients.load("kimi").said("SessionStart", "hi") == ""
-    assert clients.load("kimi").said("UserPromptSubmit", "hi") == "hi"
+    assert clients.load("kimi").format_output("SessionStart", "hi") == ""
+    assert clients.load("kimi").format_output("UserPromptSubmit", "hi") == "hi"
 
 
 # --- plugins and installs, by their documented shapes ------------------------------------------------------------------------

@@ -22,11 +22,11 @@ TENANTS = count(1)
 @pytest.fixture(scope="session")
 def one_database(postgres_databases):
     """One for all of these tests: each is a tenant of its own, and sees nothing of the others."""
-    from holdfast.postgres.pool import hang_up
+    from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh()
     yield url
-    hang_up(url)
+    close_pools(url)
     postgres_databases.drop(url)
 
 

@@ -29,8 +29,8 @@ def documents(memory):
     """Every document of every scope, byte for byte."""
     store = memory._context.store
     return {
-        (scope, part, entry.name): store.read_name(scope, part, entry.name).data
-        for scope in store.scopes()
+        (scope, part, entry.name): store.read_file(scope, part, entry.name).data
+        for scope in store.list_scopes()
         for part in ("notes", "trash", "archive")
         for entry in store.entries(scope, part)
         if entry.regular
@@ -256,7 +256,7 @@ def test_a_fact_in_an_archived_note_is_still_stated_and_setting_it_again_closes_
 def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out_of_answers(archived):
     store, place = archived._context.store, Scope("project", "demo")
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
-    data = store.read_name(place.folder, "archive", lies.name).data
+    data = store.read_file(place.folder, "archive", lies.name).data
     archived.store("a new life", key="k")
     # as an older Holdfast left it: the key was free again
     store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
@@ -425,7 +425,7 @@ def test_the_turns_that_say_a_note_go_with_it_when_asked_and_the_others_keep_the
     assert [turn.text for turn in any_memory.expand(before)] == ["ok, I will keep that", "and now?"]
     lines = [
         line.data
-        for line in any_memory._context.store.transcript_files("projects/demo").transcript_file("chat/s.jsonl").read_lines()
+        for line in any_memory._context.store.transcripts("projects/demo").open("chat/s.jsonl").read_lines()
     ]
     assert [json.loads(line).get("purged") for line in lines] == [None, receipt.id, None, receipt.id, None]
     again = any_memory.log([{"role": "user", "text": text} for text in texts], session="s", client="chat")
@@ -485,7 +485,7 @@ def test_a_purge_forgets_the_uses(noted, clock):
 def test_the_facts_of_an_archived_copy_do_not_count_beside_the_note_that_has_its_key_now(archived):
     store, place = archived._context.store, Scope("project", "demo")
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
-    data = store.read_name(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
+    data = store.read_file(place.folder, "archive", lies.name).data.replace(b"[2026-01-01]", b"[2026-06-01]")
     archived.store("# Harbour\n\n- [2026-02-01] depth: 11 m", key="k")
     store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
     assert [fact.value for fact in archived.facts("Harbour", as_of="2026-07-01")] == ["11 m"]

@@ -17,7 +17,7 @@ def said(memory, turns=HELLO, session="s", client="c", **given):
 
 def transcript_file(memory, name="c/s.jsonl", scope="projects/demo"):
     """Every line of a session, as it is kept."""
-    return [line.data for line in memory._context.store.transcript_files(scope).transcript_file(name).read_lines()]
+    return [line.data for line in memory._context.store.transcripts(scope).open(name).read_lines()]
 
 
 def test_turns_are_kept_word_for_word_and_once(any_memory, open_any):
@@ -89,7 +89,7 @@ def test_no_session_id_becomes_a_path(any_memory, session):
 def test_the_gate_refuses_a_turn_by_its_number_and_keeps_nothing(any_memory, turn, error):
     with pytest.raises(error, match="turn 2: "):
         said(any_memory, [HELLO[0], turn])
-    assert any_memory._context.store.scopes() == []
+    assert any_memory._context.store.list_scopes() == []
 
 
 def test_without_a_session_nothing_is_kept(any_memory):

@@ -97,7 +97,7 @@ def test_what_the_gate_refuses_writes_nothing(any_memory, text, error):
         any_memory.store(text, key="k")
     with pytest.raises(error):
         any_memory.store_many([{"text": "fine", "key": "fine"}, {"text": text, "key": "bad"}])
-    assert any_memory.list() == [] and any_memory._context.store.scopes() == []
+    assert any_memory.list() == [] and any_memory._context.store.list_scopes() == []
 
 
 @pytest.mark.parametrize("key", ["", "A", "a.b", "-a", "a/b", "../a", "ä", "a\n", "a" * 61, "a\0", 7, "'; --"], ids=ascii)
@@ -260,7 +260,7 @@ def test_a_scope_without_an_id_is_refused_and_nothing_falls_elsewhere(any_memory
             any_memory.store("words", scope=scope)
     with pytest.raises(UsageError):
         any_memory.store("words", scope="team")
-    assert any_memory._context.store.scopes() == []
+    assert any_memory._context.store.list_scopes() == []
 
 
 def test_a_global_note_is_seen_from_every_project(open_any):
@@ -306,7 +306,7 @@ def test_an_empty_store_stays_empty_when_it_is_asked(any_memory):
     any_memory.recall("anything")
     any_memory.list(), any_memory.brief(), any_memory.status(), any_memory.check()
     assert not any_memory.forget("k").deleted
-    assert any_memory._context.store.scopes() == []
+    assert any_memory._context.store.list_scopes() == []
 
 
 def test_an_export_has_every_note_with_its_versions(any_memory):

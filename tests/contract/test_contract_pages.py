@@ -31,17 +31,17 @@ def test_facts_come_page_by_page_in_the_order_of_the_whole_list(open_any):
         whole = memory.facts(**given)
         assert len(whole) >= 5
         for limit in LIMITS:
-            assert walked(lambda *page, given=given: pagination.facts(memory, *page, **given), limit) == whole, (given, limit)
-    assert pagination.facts(memory, 5, subject="nobody") == ([], None)
+            assert walked(lambda *page, given=given: pagination.facts_page(memory, *page, **given), limit) == whole, (given, limit)
+    assert pagination.facts_page(memory, 5, subject="nobody") == ([], None)
 
 
 def test_a_fact_that_is_new_moves_none_of_the_others_off_a_page(any_memory):
     for number in range(6):
         any_memory.fact(f"thing {number}", "state", "on", on="2026-01-01")
-    first, cursor = pagination.facts(any_memory, 3)
+    first, cursor = pagination.facts_page(any_memory, 3)
     any_memory.fact("thing 0", "colour", "red", on="2026-01-01")
     any_memory.forget("thing-2")
-    rest, end = pagination.facts(any_memory, 3, cursor)
+    rest, end = pagination.facts_page(any_memory, 3, cursor)
     assert [one.subject for one in (*first, *rest)] == [f"thing {number}" for number in range(6)] and end is None
 
 
@@ -51,7 +51,7 @@ def test_facts_by_any_of_their_subjects_names_come_once(any_memory):
     any_memory.fact("Ada Lovelace", "trade", "numbers", on="2026-01-01")
     whole = any_memory.facts("Ada")
     assert {one.value for one in whole} == {"Ada", "London", "numbers"}
-    assert walked(lambda *page: pagination.facts(any_memory, *page, subject="Ada"), 1) == whole
+    assert walked(lambda *page: pagination.facts_page(any_memory, *page, subject="Ada"), 1) == whole
 
 
 def test_the_trash_comes_page_by_page_whatever_is_brought_back_meanwhile(open_any, clock):
@@ -64,12 +64,12 @@ def test_the_trash_comes_page_by_page_whatever_is_brought_back_meanwhile(open_an
     whole = memory.trash()
     assert len(whole) == 12
     for limit in LIMITS:
-        assert walked(lambda *page: pagination.binned(memory, *page), limit) == whole, limit
-    assert walked(lambda *page: pagination.binned(memory, *page, scope="agent"), 2) == memory.trash(scope="agent")
-    first, cursor = pagination.binned(memory, 5)
+        assert walked(lambda *page: pagination.trash_page(memory, *page), limit) == whole, limit
+    assert walked(lambda *page: pagination.trash_page(memory, *page, scope="agent"), 2) == memory.trash(scope="agent")
+    first, cursor = pagination.trash_page(memory, 5)
     for one in first[3:]:
         memory.restore(one.key, scope=one.scope.kind)
-    assert pagination.binned(memory, 12, cursor) == (whole[5:], None)
+    assert pagination.trash_page(memory, 12, cursor) == (whole[5:], None)
 
 
 def test_the_versions_of_a_note_come_page_by_page_and_new_ones_move_nothing(any_memory, clock):
@@ -78,10 +78,10 @@ def test_the_versions_of_a_note_come_page_by_page_and_new_ones_move_nothing(any_
         clock.forward(days=1)
     whole = any_memory.history("k")
     for limit in LIMITS:
-        assert walked(lambda *page: pagination.versions(any_memory, "k", *page, scope="project"), limit) == whole, limit
-    first, cursor = pagination.versions(any_memory, "k", 5, scope="project")
+        assert walked(lambda *page: pagination.history_page(any_memory, "k", *page, scope="project"), limit) == whole, limit
+    first, cursor = pagination.history_page(any_memory, "k", 5, scope="project")
     any_memory.store("text 12", key="k")
-    rest, end = pagination.versions(any_memory, "k", 20, cursor, scope="project")
+    rest, end = pagination.history_page(any_memory, "k", 20, cursor, scope="project")
     assert [one.text for one in (*first, *rest)] == [f"text {number}" for number in range(11, -1, -1)] and end is None
 
 
@@ -96,10 +96,10 @@ def test_receipts_come_page_by_page_and_an_agent_sees_its_own(open_any, clock):
         whole = memory.receipts()
         assert len(whole) == many
         for limit in LIMITS:
-            assert walked(lambda *page, memory=memory: pagination.receipts(memory, *page), limit) == whole, limit
+            assert walked(lambda *page, memory=memory: pagination.receipts_page(memory, *page), limit) == whole, limit
     others = next(one.id for one in person.receipts() if one.scope.kind == "project")
     with pytest.raises(UsageError):
-        pagination.receipts(reviewer, 5, others)
+        pagination.receipts_page(reviewer, 5, others)
 
 
 def test_what_came_from_a_source_comes_page_by_page(any_memory, clock):
@@ -111,7 +111,7 @@ def test_what_came_from_a_source_comes_page_by_page(any_memory, clock):
     whole = any_memory.list(source="https://blog.example/post")
     assert len(whole) == 12
     for limit in LIMITS:
-        assert walked(lambda *page: pagination.page(any_memory, *page, source="https://blog.example/post"), limit) == whole, (
+        assert walked(lambda *page: pagination.list_page(any_memory, *page, source="https://blog.example/post"), limit) == whole, (
             limit
         )
 
@@ -121,7 +121,7 @@ def test_what_is_no_cursor_is_refused_by_every_list(any_memory, cursor):
     any_memory.store("words", key="k")
     any_memory.forget("k")
     any_memory.store("words", key="k")
-    for turn in (pagination.page, pagination.facts, pagination.binned, pagination.receipts,
-                 lambda memory, *page: pagination.versions(memory, "k", *page, scope=None)):  # fmt: skip
+    for turn in (pagination.list_page, pagination.facts_page, pagination.trash_page, pagination.receipts_page,
+                 lambda memory, *page: pagination.history_page(memory, "k", *page, scope=None)):  # fmt: skip
         with pytest.raises(UsageError):
             turn(any_memory, 5, cursor)

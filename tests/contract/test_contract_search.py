@@ -162,12 +162,12 @@ def test_a_list_is_newest_first_pinned_before_and_heeds_its_filters(harbour):
 
 def test_notes_are_leafed_through_page_by_page_and_each_comes_once(any_memory):
     any_memory.store_many([{"text": f"note number {n}", "key": f"n{n:04}"} for n in range(200)])
-    seen, (notes, cursor) = [], pagination.page(any_memory, 70)
+    seen, (notes, cursor) = [], pagination.list_page(any_memory, 70)
     while cursor is not None:
         seen += notes
-        notes, cursor = pagination.page(any_memory, 70, cursor)
+        notes, cursor = pagination.list_page(any_memory, 70, cursor)
     assert [note.key for note in (*seen, *notes)] == [note.key for note in any_memory.list()]
-    assert [note.key for note in pagination.every(any_memory)] == [f"n{n:04}" for n in range(200)]
+    assert [note.key for note in pagination.iterate_notes(any_memory)] == [f"n{n:04}" for n in range(200)]
 
 
 def test_snippets_have_a_path_lines_and_a_score(harbour):

@@ -271,7 +271,7 @@ def test_pages_of_facts_are_full_whatever_was_left_out(any_memory):
         any_memory.fact("Thing", f"label {number}", "new", on="2026-02-01")
     found, cursor = [], ""
     while cursor is not None:
-        page, cursor = pagination.facts(any_memory, 2, cursor, subject="Thing")
+        page, cursor = pagination.facts_page(any_memory, 2, cursor, subject="Thing")
         found.append([fact.value for fact in page])
     assert found == [["new", "new"], ["new", "old"], ["new", "old"]]
 

@@ -41,7 +41,7 @@ def values_at(text: str, label: str, when: str) -> list[str]:
     return [
         line.value
         for line in facts.find_lines(text)
-        if facts.fold(line.label) == facts.fold(label)
+        if facts.normalize_name(line.label) == facts.normalize_name(label)
         and at(line.valid_from) <= at(when)
         and (line.valid_to is None or at(when) < at(line.valid_to))
     ]
@@ -377,13 +377,13 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
     start = "\n".join(row for row in start.split("\n") if not facts.find_lines(row))
     text, oracles = start, {}
     for label, value, on in sets:
-        oracle = oracles.setdefault(facts.fold(label), Oracle())
+        oracle = oracles.setdefault(facts.normalize_name(label), Oracle())
         before = text
         edit = facts.set_fact(text, label, value, on, False)
         text = edit.text
         assert edit.action == oracle.say(value, on)
         written = facts.find_lines(text)[[line.line for line in facts.find_lines(text)].index(edit.line)]
-        assert (facts.fold(written.label), written.value) == (facts.fold(label), value)
+        assert (facts.normalize_name(written.label), written.value) == (facts.normalize_name(label), value)
         if edit.action == "unchanged":
             assert text == before
             assert value in values_at(text, label, on) and written.value == value
@@ -392,7 +392,7 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
             assert len(facts.find_lines(text)) == len(facts.find_lines(before)) + 1  # nothing is ever removed
         assert facts.set_fact(text, label, value, on, False).action == "unchanged"
     for label, oracle in oracles.items():
-        mine = [line for line in facts.find_lines(text) if facts.fold(line.label) == label]
+        mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == label]
         assert [(line.valid_to is None) for line in mine].count(True) == 1
         assert sorted((at(line.valid_from), line.value) for line in mine) == sorted(
             (at(on), v) for on, v in oracle.sets
@@ -449,9 +449,9 @@ def test_a_line_a_person_ended_without_an_heir_says_when():
 def test_several_values_at_once_only_when_asked(sets, last):
     label, value, on = last
     text = said("", *sets, many=True)
-    mine = [line for line in facts.find_lines(text) if facts.fold(line.label) == facts.fold(label)]
+    mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == facts.normalize_name(label)]
     assert sorted(line.value for line in mine) == sorted(
-        {value for name, value, _ in sets if facts.fold(name) == facts.fold(label)}
+        {value for name, value, _ in sets if facts.normalize_name(name) == facts.normalize_name(label)}
     )
     assert all(line.valid_to is None for line in mine)
     edit = facts.set_fact(text, label, value, on, True)

@@ -449,7 +449,7 @@ def test_the_nastiest_are_no_trouble_for_a_real_hook_either(what, kept, folder, 
     data = inputs(folder)[what]
     for client in ("claude-code", "gemini", "kimi", "copilot"):
         program = clients.load(client)
-        for event in (program.own_name("start"), program.own_name("prompt"), program.own_name("stop")):
+        for event in (program.event_name("start"), program.event_name("prompt"), program.event_name("stop")):
             words = [sys.executable, "-m", "holdfast", "hook", client, event]
             env = {**os.environ, "HOLDFAST_HOME": str(kept)}
             done = subprocess.run(words, input=data, capture_output=True, timeout=SECONDS, cwd=folder / "work", env=env)

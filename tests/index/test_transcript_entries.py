@@ -182,7 +182,7 @@ def test_two_processes_that_read_the_same_growth_lose_no_turn(memory, home):
     say(memory, "harbour 10")
     assert len(found(memory, "harbour")) == 11
     say(memory, "harbour 11")
-    transcript_file = TranscriptFiles(str(home), SCOPE, 5).transcript_file("c/s.jsonl")
+    transcript_file = TranscriptFiles(str(home), SCOPE, 5).open("c/s.jsonl")
     for doc in transcript_entries.read_entries(SCOPE, transcript_file, transcript_file.file_id(), seen_by_the_slow_one):
         index.put([(doc, None)], lambda _: True)
     assert len(found(memory, "harbour")) == 12

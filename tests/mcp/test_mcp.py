@@ -18,8 +18,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from holdfast import __version__
 from holdfast.api import resident
 from holdfast.mcp import early_handshake
-from holdfast.mcp.project_resolution import Started
-from holdfast.mcp.server import build
+from holdfast.mcp.project_resolution import LaunchOptions
+from holdfast.mcp.server import build_server
 from holdfast.mcp.tools import TOOLS
 
 
@@ -127,7 +127,7 @@ def test_the_greeting_answers_as_the_sdk_does(home):
     """The first answers come from us, before the SDK is loaded. They must be the ones it would give."""
 
     async def compare():
-        async with Client(build(Started(str(home))), mode="legacy") as client:
+        async with Client(build_server(LaunchOptions(str(home))), mode="legacy") as client:
             session = client.session
             opened = session.initialize_result.model_dump(by_alias=True, exclude_none=True, mode="json")
             listed = {
@@ -148,7 +148,7 @@ def test_the_greeting_answers_as_the_sdk_does(home):
 
 
 def test_the_methods_that_only_the_sdk_answers_are_all_that_it_answers_besides(home):
-    server = build(Started(str(home)))
+    server = build_server(LaunchOptions(str(home)))
     methods = [method for method in types.methods.SPEC_CLIENT_METHODS if server.get_request_handler(method)]
     assert set(methods) - {"ping", "server/discover"} == set(early_handshake.SDK_METHODS) | set(early_handshake.STATIC_RESULTS)
 

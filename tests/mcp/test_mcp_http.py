@@ -25,8 +25,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from holdfast.mcp import http as door
-from holdfast.mcp.project_resolution import Started
-from holdfast.mcp.server import build
+from holdfast.mcp.project_resolution import LaunchOptions
+from holdfast.mcp.server import build_server
 
 CONFORMANCE = "@modelcontextprotocol/conformance", "0.1.16"
 INSPECTOR = "@modelcontextprotocol/inspector", "2.12.0"
@@ -201,7 +201,7 @@ def test_whom_the_server_was_started_for_says_nothing_about_its_clients(home, tm
 
 
 def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
-    inner = door.app(Started(str(home), project="demo"), hosts=("memory.example.com",), path="/")
+    inner = door.app(LaunchOptions(str(home), project="demo"), hosts=("memory.example.com",), path="/")
     outer = Starlette(routes=[Mount("/mcp", inner)], lifespan=lambda _: inner.router.lifespan_context(inner))
     with answering(outer) as address:
 
@@ -251,7 +251,7 @@ def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(open_to_
 
 @pytest.mark.battery
 def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks_for(home, tmp_path):
-    with answering(door.app_of(dressed(build(Started(str(home), surroundings=False))))) as address:
+    with answering(door.app_of(dressed(build_server(LaunchOptions(str(home), surroundings=False))))) as address:
         done = conformance(f"{address}/mcp", tmp_path)
     summary = done.stdout.partition("=== SUMMARY ===")[2]
     assert done.returncode == 0 and "✗" not in summary and summary.count("✓") >= 30, done.stdout + done.stderr

@@ -11,7 +11,7 @@ from mcp_sdk import Agent, run
 
 from holdfast import clients
 from holdfast.mcp import project_resolution
-from holdfast.mcp.project_resolution import Started, client_name, from_call_metadata, from_roots
+from holdfast.mcp.project_resolution import LaunchOptions, client_name, from_call_metadata, from_roots
 
 META = "x-some-turn-metadata"
 
@@ -247,10 +247,10 @@ def test_what_a_client_sends_along_is_understood_in_every_shape_and_nonsense_is_
 
 @pytest.mark.promise("N13")
 def test_a_note_says_which_client_wrote_it_in_plain_characters(home, nowhere):
-    assert client_name(Started(client="installed"), "Told") == "installed"
-    assert client_name(Started(), "Claude Code (v2)\n\0✓") == "claude-code--v2"
-    assert client_name(Started(), "漢字") is None and client_name(Started(), None) is None
-    assert len(client_name(Started(), "x" * 500)) == 60
+    assert client_name(LaunchOptions(client="installed"), "Told") == "installed"
+    assert client_name(LaunchOptions(), "Claude Code (v2)\n\0✓") == "claude-code--v2"
+    assert client_name(LaunchOptions(), "漢字") is None and client_name(LaunchOptions(), None) is None
+    assert len(client_name(LaunchOptions(), "x" * 500)) == 60
 
     async def talk():
         async with Agent(home, name="Some Client/2") as agent:

@@ -20,7 +20,7 @@ from test_http_serve import started
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
 from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
-from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.pool import close_pools, pool_of
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def owned(empty_postgres_url, postgres_databases):
     url = server.url(name, "keeper")
     assert len(migrate(url)) == newest_version()
     yield name, url
-    hang_up(url)
+    close_pools(url)
 
 
 def holdfast(tmp_path, *words, **settings):
@@ -87,11 +87,11 @@ def test_pgvector_that_is_not_created_is_named_with_what_mends_it_and_migrate_se
 def test_whoever_opens_the_store_makes_the_vectors_when_pgvector_came_and_it_may(owned, open_at, postgres_databases):
     name, url = owned
     open_at(url).store("The harbour opens at seven.", key="harbour")
-    hang_up(url)
+    close_pools(url)
     postgres_databases.server.sql("CREATE EXTENSION vector SCHEMA public", name)
     found = open_at(f"{url}?application_name=later").recall("harbour")  # another address: as another process opens it
     assert (found.mode, found.degraded) == ("hybrid", False)
-    hang_up(f"{url}?application_name=later")
+    close_pools(f"{url}?application_name=later")
 
 
 def test_a_login_that_may_not_make_the_vectors_goes_on_with_words_and_says_who_makes_them(owned, open_at, postgres_databases):
@@ -110,7 +110,7 @@ def test_a_login_that_may_not_make_the_vectors_goes_on_with_words_and_says_who_m
         assert open_at(clerk).recall("harbour").mode == "hybrid"
         assert migrate(clerk) == []  # there is nothing left that it may not do
     finally:
-        hang_up(clerk)
+        close_pools(clerk)
         server.sql("REVOKE holdfast_app FROM clerk")
 
 
@@ -146,7 +146,7 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
         memory.store("The harbour opens at seven.", key="harbour")
         assert [hit.key for hit in memory.recall("harbour", mode="keyword")] == ["harbour"]
         found[read_url] = [f"{one.message}. {one.fix}" for one in memory.check() if one.code == "replica"]
-        hang_up(read_url)
+        close_pools(read_url)
     right, none, shut, other, mistaken = found.values()
     assert right == []
     assert "cannot be asked" in none[0] and "not there" in none[0] and "hunter2" not in none[0]
@@ -167,7 +167,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
         assert "cannot be told" in problem.message and problem.fix
     finally:
         memory.close()
-        hang_up(server.url(name_of(postgres_url), login))
+        close_pools(server.url(name_of(postgres_url), login))
         server.sql(f"DROP ROLE {login}")
     away = open_at(f"postgresql://x:hunter2@127.0.0.1:{postgres_server.free_port()}/y")
     told = [one for one in away.check() if one.code == "store"]
@@ -211,7 +211,7 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
             ask(), ask()
             assert len(caplog.messages) == 2 and "answers again" in caplog.messages[1]
     finally:
-        hang_up(read_url)
+        close_pools(read_url)
         server.sql("DROP ROLE IF EXISTS late")
 
 
@@ -221,7 +221,7 @@ def test_a_replica_on_a_server_that_knows_nothing_of_us_is_passed_over(open_tria
         put(trial, 1)
         with trial.reading(replica=True):
             assert trial.rows("all") == [("a", 1)]
-        hang_up(other.url())
+        close_pools(other.url())
 
 
 def test_a_replica_of_nothing_is_refused(home, tmp_path):

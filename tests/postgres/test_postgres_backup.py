@@ -16,7 +16,7 @@ from holdfast import Memory, Purged, config
 from holdfast.access import AccessGate
 from holdfast.ledger.audit_verify import verify
 from holdfast.postgres import migrate
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
 GONE = "zanzibarqvx7 is the word that must be gone for good"
@@ -93,7 +93,7 @@ def copied(postgres_databases, postgres_url, filled, dumper):
 
     yield make
     for url in copies:
-        hang_up(url)
+        close_pools(url)
         postgres_databases.drop(url)
 
 

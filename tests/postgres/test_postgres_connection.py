@@ -20,7 +20,7 @@ from postgres_server import name_of, put
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
 from holdfast.postgres import Database, Lock, PostgresSettings, migrate, migrations, newest_version, statements
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 # --- migrations ---------------------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ def test_a_login_with_nothing_but_the_role_can_use_memory_and_nothing_else(open_
                 raw.execute("SELECT * FROM holdfast.migration")
         assert clerk.vacuum(["trial"]) == ""
     finally:
-        hang_up(url)
+        close_pools(url)
         server.sql("REVOKE holdfast_app FROM clerk")
 
 
@@ -138,7 +138,7 @@ def test_an_owner_who_may_make_roles_and_is_no_superuser_migrates_and_then_uses_
         url = server.url("theirs", "builder")
         assert len(migrate(url)) == newest_version()
         assert Database(PostgresSettings(url=url), SQL, 10).rows("who") == [("holdfast_app", "default", "")]
-        hang_up(url)
+        close_pools(url)
 
 
 def test_the_owner_of_the_schema_needs_no_right_to_make_schemas(empty_postgres_url, postgres_databases):
@@ -339,4 +339,4 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     assert subprocess.run([sys.executable, "-c", code, trial_url]).returncode == 9
     with Lock(store, "x", 10):
         pass
-    hang_up(trial_url)
+    close_pools(trial_url)

@@ -17,7 +17,7 @@ from waiting import until
 from holdfast import config
 from holdfast.errors import Busy, ConfigError, Denied, DiskTrouble, Unsure
 from holdfast.postgres import Database, PostgresSettings, migrate, settings_of
-from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.pool import close_pools, pool_of
 from holdfast.server.retention import TenantRetention
 
 
@@ -184,7 +184,7 @@ def test_when_the_answer_to_commit_is_lost_nobody_pretends_to_know(open_trial, t
             assert (open_trial().row("one", id=id) is not None) == (cut == "after")
             assert far.row("one", id=10 + id) == ("x",)
     finally:
-        hang_up(url)
+        close_pools(url)
         wire.close()
 
 

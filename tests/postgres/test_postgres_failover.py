@@ -17,7 +17,7 @@ from holdfast import Memory
 from holdfast.config import load
 from holdfast.errors import NotFound
 from holdfast.postgres import Database, PostgresSettings, migrate
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 SQL = {
     "put": "INSERT INTO trial (id, said) VALUES (%(id)s, %(said)s) ON CONFLICT DO NOTHING",
@@ -151,7 +151,7 @@ def test_a_primary_is_killed_its_standby_promoted_and_no_note_that_was_acknowled
             if outcome == "kept" and not key.endswith("journal"):
                 assert memory.get(key).text == text
         assert memory.recall("says", mode="keyword").hits and memory.check() == []
-    hang_up(url)
+    close_pools(url)
 
 
 def memory_has(memory, key):
@@ -188,4 +188,4 @@ def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
         with database.reading(replica=True):
             assert database.rows("where") == [(False,)]
     finally:
-        hang_up()
+        close_pools()

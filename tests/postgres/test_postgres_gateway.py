@@ -33,7 +33,7 @@ from holdfast.access import AccessGate
 from holdfast.base import failure_log
 from holdfast.context.ledgers import open_ledger
 from holdfast.ledger.audit_verify import verify
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 from holdfast.server.github import Wanted, review
 from holdfast.server.route import NDJSON
 from holdfast.server.routes import ROUTES
@@ -73,7 +73,7 @@ def on_store(home, url, **sections):
     (home / "config.toml").write_text("".join(lines))
     with served(home) as one:
         yield one
-    hang_up(url)
+    close_pools(url)
 
 
 def holdfast(*words, **given):
@@ -456,4 +456,4 @@ def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_
         assert one.operator.get("/audit/verify").json["ok"] is True
     ledger = open_ledger(config.load(home))
     assert verify(ledger.audit).ok
-    hang_up(url)
+    close_pools(url)

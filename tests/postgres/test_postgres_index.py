@@ -32,7 +32,7 @@ from tiers import tiered  # noqa: E402
 from holdfast.postgres import PostgresSettings  # noqa: E402
 from holdfast.postgres.connection import Connection  # noqa: E402
 from holdfast.postgres.index import SQL, PostgresIndex  # noqa: E402 (it needs the driver)
-from holdfast.postgres.pool import hang_up  # noqa: E402
+from holdfast.postgres.pool import close_pools  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("postgres-index")
 EVERYTHING = SearchFilter(SCOPES)
@@ -60,7 +60,7 @@ def both(tmp_path_factory, postgres_databases):
     yield pair
     for index in pair:
         index.close()
-    hang_up(url)
+    close_pools(url)
     postgres_databases.drop(url)
 
 
@@ -465,7 +465,7 @@ def test_quality_is_that_of_the_embedded_index(postgres_databases, monkeypatch, 
     options = retrieval.Options(files=(SLICE,), mode=mode)
     here, there = retrieval.measure(SLICE, options), retrieval.measure(SLICE, options, open_store)
     for url in urls:
-        hang_up(url)
+        close_pools(url)
         postgres_databases.drop(url)
     assert (there.ran, there.degraded) == ((mode,), 0)
     for measure in ("any@5", "ndcg@10"):

@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.index.filters import expand_fragments
 from holdfast.postgres import Database, Lock, PostgresSettings, statements
 from holdfast.postgres.connection import Result
-from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.pool import close_pools, pool_of
 from holdfast.postgres.sql import numbered
 
 ROOMS = Path(holdfast.__file__).parent
@@ -242,7 +242,7 @@ def test_every_named_statement_tells_a_stranger_what_an_empty_database_tells(pos
                         _compare(own, empty, statement, values, there, told, [("a", "bob"), ("a", "")])
     finally:
         for url in (full, own, empty):
-            hang_up(url)
+            close_pools(url)
             postgres_databases.drop(url)
     assert told == [] and mistaken == []
     assert not sql_files() or seen > 50, "too few statements found the rows that are there: this test proves little"
@@ -338,7 +338,7 @@ def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postg
             with other:
                 pass
         finally:
-            hang_up(url)
+            close_pools(url)
 
 
 def test_a_pooler_lets_migrations_through(postgres_databases, empty_postgres_url):
@@ -347,7 +347,7 @@ def test_a_pooler_lets_migrations_through(postgres_databases, empty_postgres_url
         try:
             assert Database(PostgresSettings(url=url), {"one": "SELECT holdfast.tenant()"}, 10).rows("one") == [("default",)]
         finally:
-            hang_up(url)
+            close_pools(url)
 
 
 def test_many_tenants_at_once_read_only_their_own(postgres_databases, postgres_url):

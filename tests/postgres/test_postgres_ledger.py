@@ -66,7 +66,7 @@ from holdfast.ledger.audit_verify import compare_ends, verify
 from holdfast.ledger.usage import PersonDecision
 from holdfast.postgres import PostgresSettings
 from holdfast.postgres.ledger import SQL, PostgresLedger
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ import sys, threading
 from holdfast.ledger.audit import Decision
 from holdfast.postgres.ledger import PostgresLedger as Ledger
 from holdfast.postgres import PostgresSettings
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 ledger = Ledger(PostgresSettings(url=sys.argv[1], tenant=sys.argv[4]), 60)
 sys.stdin.readline()
 def work(me):
@@ -387,7 +387,7 @@ def plain_owner(postgres_databases):
     server.sql(f"GRANT holdfast_app TO {name}")
     server.sql(f"CREATE DATABASE {name} OWNER {name}")
     yield server.url(name, name)
-    hang_up(server.url(name, name))
+    close_pools(server.url(name, name))
     server.sql(f"DROP DATABASE {name} WITH (FORCE)")
     server.sql(f"DROP ROLE {name}")
 

@@ -17,7 +17,7 @@ from holdfast.context.sync import PARTS
 from holdfast.formats import transcript
 from holdfast.models import Scope
 from holdfast.postgres.connection import Connection
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 HERE = Scope("project", "demo")
 HEADER = transcript.TranscriptHeader("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
@@ -258,7 +258,7 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
         assert said(far.recall("harbour", mode="keyword")) == ["The harbour is deep."]
         assert [version.text for version in far.history("harbour")] == ["The harbour is deep."] and far.check() == []
     finally:
-        hang_up(url)
+        close_pools(url)
         wire.close()
 
 
@@ -267,11 +267,11 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
 def test_whatever_changes_on_the_shelf_the_catalogue_follows(hosted, seed):
     """A few changes at a time, many at a time, and none of them catalogued by who made them."""
     chance, store, index = random.Random(seed), hosted._context.store, hosted._context.index
-    tree, transcript_files = store.tree("projects/demo"), store.transcript_files("projects/demo")
+    tree, transcript_files = store.tree("projects/demo"), store.transcripts("projects/demo")
 
     def change():
         key = f"k{chance.randint(0, 40)}"
-        transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
+        transcript_file = transcript_files.open(f"c/{key}.jsonl")
         steps = [
             lambda: store.write_note(
                 HERE, key, chance.randbytes(9).hex().encode(), store.file_id("projects/demo", "notes", f"{key}.md")
@@ -327,7 +327,7 @@ def test_a_replica_is_asked_only_when_it_has_everything(open_hosted, postgres_da
             assert asked_there is (read_url == postgres_url)
             memory.close()
     finally:
-        hang_up(stale)
+        close_pools(stale)
         postgres_databases.drop(stale)
 
 
@@ -354,8 +354,8 @@ def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(op
         assert len(lent) >= 4
     finally:
         memory.close()
-        hang_up(stale)
-        hang_up(settings.read_url)
+        close_pools(stale)
+        close_pools(settings.read_url)
         postgres_databases.drop(stale)
 
 
@@ -391,8 +391,8 @@ def test_an_agent_sees_its_own_scope_and_a_person_all(open_hosted):
         open_hosted(origin="agent", agent=name).store(f"{name} was here.", key="here", scope="agent")
     ada = open_hosted(origin="agent", agent="ada")
     assert said(ada.recall("here", mode="keyword")) == ["ada was here."]
-    assert ada._context.store.scopes() == ["agents/ada"]
-    assert open_hosted()._context.store.scopes() == ["agents/ada", "agents/bob"]
+    assert ada._context.store.list_scopes() == ["agents/ada"]
+    assert open_hosted()._context.store.list_scopes() == ["agents/ada", "agents/bob"]
 
 
 @pytest.mark.promise("A7")

@@ -18,7 +18,7 @@ from holdfast.errors import Busy, Unsure
 from holdfast.postgres import Database, PostgresSettings, migrate
 from holdfast.postgres import outage as outage_module
 from holdfast.postgres.outage import AWAY_SECONDS, Outage
-from holdfast.postgres.pool import hang_up, pool_of
+from holdfast.postgres.pool import close_pools, pool_of
 
 SOON = 14  # seconds: ten, and what a busy machine takes besides
 
@@ -35,7 +35,7 @@ def trial(own_server):  # noqa: F811
     own_server.sql(postgres_server.TRIAL)
     yield lambda seconds=30, **given: Database(PostgresSettings(url=own_server.url(), tenant="a", **given), SQL, seconds)
     own_server.thaw()
-    hang_up(own_server.url())
+    close_pools(own_server.url())
 
 
 def frozen_while(server, work):
@@ -163,7 +163,7 @@ def test_what_waits_for_a_hanging_primary_goes_on_with_the_standby_that_took_ove
         assert kept < SOON and database.row("count") == (1,)
     finally:
         primary.thaw()
-        hang_up(url)
+        close_pools(url)
 
 
 def _kept(database):

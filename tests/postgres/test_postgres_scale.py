@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory, config
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
 COUNT, CHARACTERS = 400, 400
@@ -72,7 +72,7 @@ def test_the_sizes_of_the_page_are_those_of_the_tables(postgres_databases, postg
         else:
             memory.log([{"role": "user", "text": text} for text in texts], session="s", client="c")
         memory.recall("anything", mode="keyword")
-    hang_up(postgres_url)
+    close_pools(postgres_url)
     grown = {table: (size - before[table]) / COUNT for table, size in sizes().items()}
     words = sum(len(set(text.split())) for text in texts) / COUNT
     truth = sum(grown[table] for table in ("document", "roll", "line"))

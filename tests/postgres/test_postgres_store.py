@@ -53,9 +53,9 @@ def computed_fingerprints(store, scope=FOLDER):
     counts = {"notes": 0, "files": 0, "transcripts": 0}
     for entry in store.entries(scope, "notes"):
         counts["notes"] ^= file_fingerprint(entry.file_id, "")
-    for entry in store.tree(scope).census():
+    for entry in store.tree(scope).entries():
         counts["files"] ^= file_fingerprint(entry.file_id, entry.name)
-    for entry in store.transcript_files(scope).census():
+    for entry in store.transcripts(scope).entries():
         counts["transcripts"] ^= file_fingerprint(entry.file_id, entry.name)
     return counts
 
@@ -264,17 +264,17 @@ def test_a_lost_answer_is_settled_by_looking(store, times, done):
     lose()
     store.tree(FOLDER).rename(("a",), ("z",))
     lose()
-    store.transcript_files(FOLDER).transcript_file("c/s.jsonl").append(lambda others, empty: [b"one\n"])
+    store.transcripts(FOLDER).open("c/s.jsonl").append(lambda others, empty: [b"one\n"])
     lose()
-    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").replace_lines(lambda line: b"other") == 1
-    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    assert store.transcripts(FOLDER).open("c/s.jsonl").replace_lines(lambda line: b"other") == 1
+    transcript_file = store.transcripts(FOLDER).open("c/s.jsonl")
     assert [line.data for line in transcript_file.read_lines()] == [b"other"]
     lose()
     assert transcript_file.move_to_trash("20260101T000000Z") is True and transcript_file.file_id() is None
     lose()
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is True and transcript_file.file_id() is not None
     lose()
-    assert store.transcript_files(FOLDER).transcript_file("c/s.jsonl").erase() is True and transcript_file.file_id() is None
+    assert store.transcripts(FOLDER).open("c/s.jsonl").erase() is True and transcript_file.file_id() is None
     assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
@@ -309,12 +309,12 @@ def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, op
         store.erase_file(HERE, "notes", "k.md")
     assert store.read_note(HERE, "k").data == b"another's"
     name = "c/s.jsonl"
-    open_store().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"one\n"])
-    again = lambda: open_store().transcript_files(FOLDER).transcript_file(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
+    open_store().transcripts(FOLDER).open(name).append(lambda others, empty: [b"one\n"])
+    again = lambda: open_store().transcripts(FOLDER).open(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
     store.database = Losing(open_store().database, 1, True, again)
     with pytest.raises(Busy, match="somebody else"):
-        store.transcript_files(FOLDER).transcript_file(name).erase()
-    assert [line.data for line in open_store().transcript_files(FOLDER).transcript_file(name).read_lines()] == [b"another's"]
+        store.transcripts(FOLDER).open(name).erase()
+    assert [line.data for line in open_store().transcripts(FOLDER).open(name).read_lines()] == [b"another's"]
 
 
 @pytest.mark.promise("A7")
@@ -395,7 +395,7 @@ def test_a_tree_behaves_as_a_folder_does(store, tmp_path):
             answer = told(one, verb, given)
             answers[kind] = getattr(answer, "data", answer)
             if verb == "rename" and answer is None:
-                answers[kind] = sorted(entry.name for entry in one.census())
+                answers[kind] = sorted(entry.name for entry in one.entries())
         assert answers["postgres"] == answers["folder"], (verb, given)
         assert stored_fingerprints(store) == computed_fingerprints(store)
 
@@ -417,7 +417,7 @@ def test_a_file_is_put_in_the_place_of_the_one_seen(store):
 
 @pytest.mark.promise("A7")
 def test_lines_are_added_and_read_on_from_a_place(store):
-    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    transcript_file = store.transcripts(FOLDER).open("c/s.jsonl")
     assert transcript_file.file_id() is None and list(transcript_file.read_lines()) == []
     first = transcript_file.append(lambda others, empty: [b"head\n", b"nul \0 \xff\n"] if empty else [])
     assert (first.offset, first.lines) == (13, 2)
@@ -428,7 +428,7 @@ def test_lines_are_added_and_read_on_from_a_place(store):
         assert not empty
         return [b"third\n"]
 
-    other = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    other = store.transcripts(FOLDER).open("c/s.jsonl")
     second = other.append(compose)
     assert shown == [b"head", b"nul \0 \xff"]
     lines = list(transcript_file.read_lines(first))
@@ -442,14 +442,14 @@ def test_lines_are_added_and_read_on_from_a_place(store):
 
 @pytest.mark.promise("A7")
 def test_nothing_said_leaves_nothing(store):
-    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    transcript_file = store.transcripts(FOLDER).open("c/s.jsonl")
     transcript_file.append(lambda others, empty: [])
     assert transcript_file.file_id() is None and stored_fingerprints(store) == computed_fingerprints(store)
 
 
 @pytest.mark.promise("A7")
 def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
-    transcript_file = store.transcript_files(FOLDER).transcript_file("c/s.jsonl")
+    transcript_file = store.transcripts(FOLDER).open("c/s.jsonl")
     place = transcript_file.append(lambda others, empty: [b"one\n", b"secret words\n", b"three\n"])
     before = transcript_file.file_id()
     assert transcript_file.replace_lines(lambda line: None) == 0 and transcript_file.file_id() == before
@@ -466,13 +466,13 @@ def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
 
 @pytest.mark.promise("A7")
 def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
-    transcript_files = store.transcript_files(FOLDER)
-    transcript_file = transcript_files.transcript_file("c/s.jsonl")
+    transcript_files = store.transcripts(FOLDER)
+    transcript_file = transcript_files.open("c/s.jsonl")
     transcript_file.append(lambda others, empty: [b"one\n"])
     assert transcript_file.move_to_trash("20260101T000000Z") is True
     assert transcript_file.move_to_trash("20260102T000000Z") is False
     assert [one.name for one in transcript_files.list_trashed()] == ["c/s--20260101T000000Z.jsonl"]
-    assert list(transcript_files.census()) == [] and stored_fingerprints(store) == computed_fingerprints(store)
+    assert list(transcript_files.entries()) == [] and stored_fingerprints(store) == computed_fingerprints(store)
     transcript_file.append(lambda others, empty: [b"again\n"])
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is False  # not over another
     assert transcript_file.erase() is True and transcript_file.erase() is False
@@ -488,7 +488,7 @@ from holdfast.postgres import PostgresSettings
 from holdfast.postgres.store import PostgresStore
 url, who = sys.argv[1:]
 store = PostgresStore(PostgresSettings(url=url, agent="*"), "/nowhere", 60)
-transcript = store.transcript_files("projects/demo").transcript_file("c/s.jsonl")
+transcript = store.transcripts("projects/demo").open("c/s.jsonl")
 for number in range(50):
     transcript.append(lambda others, empty: [json.dumps([who, number, part]).encode() + b"\\n" for part in (1, 2)])
 """
@@ -500,7 +500,7 @@ def test_processes_that_add_at_once_tear_nothing(store, postgres_url):
     command = [sys.executable, "-c", ADDER, postgres_url]
     children = [subprocess.Popen([*command, f"p{number}"], env=dict(os.environ)) for number in range(4)]
     assert [child.wait(120) for child in children] == [0] * 4
-    lines = list(store.transcript_files(FOLDER).transcript_file("c/s.jsonl").read_lines())
+    lines = list(store.transcripts(FOLDER).open("c/s.jsonl").read_lines())
     said = [tuple(json.loads(line.data)) for line in lines]
     assert [line.number for line in lines] == list(range(1, 401))
     assert [line.start for line in lines[1:]] == [line.end for line in lines[:-1]]
@@ -520,7 +520,7 @@ def test_a_folders_fingerprint_is_always_that_of_its_documents(store, seed):
 
     def step(tree, transcript_files):
         key, path = chance.choice(keys), chance.choice(paths)
-        transcript_file = transcript_files.transcript_file(f"c/{key}.jsonl")
+        transcript_file = transcript_files.open(f"c/{key}.jsonl")
         steps = [
             lambda: store.write_note(HERE, key, chance.randbytes(20), store.file_id(FOLDER, "notes", f"{key}.md")),
             lambda: store.move_notes(HERE, chance.sample(keys, 2), chance.choice(["trash", "archive"]), 1000.0),
@@ -545,7 +545,7 @@ def test_a_folders_fingerprint_is_always_that_of_its_documents(store, seed):
             pass
 
     for _ in range(60):
-        step(store.tree(FOLDER), store.transcript_files(FOLDER))
+        step(store.tree(FOLDER), store.transcripts(FOLDER))
         assert stored_fingerprints(store) == computed_fingerprints(store)
     assert store.has_folder(FOLDER, "notes") and store.has_folder(FOLDER, "files")
 

@@ -209,7 +209,7 @@ def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypa
 
     from holdfast.errors import ConfigError
     from holdfast.postgres import migrate
-    from holdfast.postgres.pool import hang_up
+    from holdfast.postgres.pool import close_pools
 
     for name in ("HOLDFAST_OWNER_PASSWORD", "HOLDFAST_PASSWORD", "HOLDFAST_BACKUP_PASSWORD"):
         monkeypatch.setenv(name, "it's a \"password\"")
@@ -232,7 +232,7 @@ def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypa
             memory.store("the harbour opens at six", key="harbour")
             assert [hit.key for hit in memory.recall("harbour", mode="keyword")] == ["harbour"]
             assert memory.purge("harbour").state == "done"
-        hang_up()
+        close_pools()
 
 
 # --- backup and restore -----------------------------------------------------------------------------------------------------

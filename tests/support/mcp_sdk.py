@@ -9,8 +9,8 @@ import mcp_types as types
 from mcp.client.client import Client
 from mcp_result import Result
 
-from holdfast.mcp.project_resolution import Started
-from holdfast.mcp.server import build
+from holdfast.mcp.project_resolution import LaunchOptions
+from holdfast.mcp.server import build_server
 
 
 class Told(Exception):
@@ -26,7 +26,7 @@ class Agent:
         self.meanwhile = None  # done while the roots are on their way
         listing = self._list_roots if roots is not None else None
         info = types.Implementation(name=name, version="1")
-        server = build(Started(home=str(home), **started))
+        server = build_server(LaunchOptions(home=str(home), **started))
         self.client = Client(server, mode=mode, list_roots_callback=listing, client_info=info)
 
     async def _list_roots(self, context) -> types.ListRootsResult | types.ErrorData:

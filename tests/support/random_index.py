@@ -115,7 +115,7 @@ class Made:
         self.add(unreadable_entry(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
 
     def add(self, doc: IndexEntry, replaced: tuple[int, int, int] | None) -> None:
-        self.stamps[doc.scope, doc.part, doc.name] = doc.stamp
+        self.stamps[doc.scope, doc.part, doc.name] = doc.file_id
         self.puts.append((doc, replaced))
 
 

@@ -19,7 +19,7 @@ from holdfast.ledger.audit_verify import verify
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.transfer import TABLES
 from holdfast.models import Progress
-from holdfast.postgres.pool import hang_up
+from holdfast.postgres.pool import close_pools
 from holdfast.store import atomic
 from holdfast.verbs import copy
 
@@ -285,7 +285,7 @@ def test_what_was_brought_is_counted_where_the_login_may_so_that_the_first_quest
         copy.copy(str(full), postgres_url if may else server.url(name, "copyist"), settings)
     finally:
         if not may:
-            hang_up(server.url(name, "copyist"))
+            close_pools(server.url(name, "copyist"))
             server.sql("DROP ROLE copyist")
     ((least, most),) = after = server.sql(counted, name)
     assert (least >= 1 and most >= 40) if may else after == before

@@ -552,18 +552,18 @@ def test_the_census_names_every_session_and_changes_with_it(memory, home, kept):
     log(memory, HELLO, "a", "y")
     (kept.file().parent.parent / "x" / "notes.txt").write_text("no transcript")
     transcript_files = TranscriptFiles(str(home), "projects/demo", 1)
-    before = {entry.name: entry.file_id for entry in transcript_files.census()}
+    before = {entry.name: entry.file_id for entry in transcript_files.entries()}
     assert list(before) == ["x/a.jsonl", "x/b.jsonl", "y/a.jsonl"]
-    assert transcript_files.transcript_file("x/a.jsonl").file_id() == before["x/a.jsonl"]
+    assert transcript_files.open("x/a.jsonl").file_id() == before["x/a.jsonl"]
     log(memory, [{"text": "more"}], "a", "x")
-    after = {entry.name: entry.file_id for entry in transcript_files.census()}
+    after = {entry.name: entry.file_id for entry in transcript_files.entries()}
     assert [name for name in after if after[name] != before[name]] == ["x/a.jsonl"]
     assert len(transcript_files.list_folders()) == 3
 
 
 def test_a_reader_goes_on_from_where_it_was(memory, home):
     log(memory, HELLO)
-    transcript_file = TranscriptFiles(str(home), "projects/demo", 1).transcript_file("c/s.jsonl")
+    transcript_file = TranscriptFiles(str(home), "projects/demo", 1).open("c/s.jsonl")
     last = list(transcript_file.read_lines())[-1]
     header = transcript.parse_header(next(transcript_file.read_lines()).data)
     log(memory, [{"text": "more"}])
@@ -577,7 +577,7 @@ def test_a_reader_goes_on_from_where_it_was(memory, home):
 )
 def test_no_name_leaves_the_transcripts(home, name):
     with pytest.raises(InvalidPath):
-        TranscriptFiles(str(home), "projects/demo", 1).transcript_file(name)
+        TranscriptFiles(str(home), "projects/demo", 1).open(name)
 
 
 def test_a_folder_that_holds_the_home_does_not_bring_our_own_transcripts_in_again(memory, tmp_path):

@@ -412,7 +412,7 @@ class Memory(MemoryInterface):
     def embed(self) -> WaitingCounts:
         context = self._context
         context.require_enabled()
-        context.refresh(tuple(context.store.scopes()), archived=True)
+        context.refresh(tuple(context.store.list_scopes()), archived=True)
         return context.query(lambda: context.hybrid_search().vectorizer.catch_up(context.progress, everything=True))
 
     def projects(self) -> List[KnownProject]:

@@ -26,7 +26,7 @@ _QUARANTINED = 1  # the index's filter for notes in quarantine
 _FIX = "Begin again without a cursor"
 
 
-def page(
+def list_page(
     memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, type: str | None = None, tags: Tags = None,
     source: str | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
@@ -40,7 +40,7 @@ def page(
     return _note_page(memory, limit, folders, last, type=wanted, tags=parse_tags(tags), archived=archived)
 
 
-def waiting(
+def review_page(
     memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, everywhere: bool = False
 ) -> tuple[list[Note], str | None, int]:
     """Return a page of `Memory.review`, the next cursor, and how many notes there are in all."""
@@ -72,7 +72,7 @@ def _note_page(
     return _cut_page(context.query(notes), limit, _note_cursor)
 
 
-def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
+def iterate_notes(memory: Memory, scope: str | None = None) -> Iterator[Note]:
     """Yield every note that the caller may read, by scope and key, with at most one batch in memory."""
     if not memory.config.enabled:
         return
@@ -89,7 +89,7 @@ def every(memory: Memory, scope: str | None = None) -> Iterator[Note]:
             after = notes[-1].path.rpartition("/")[2]
 
 
-def versions(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None) -> tuple[list[Version], str | None]:
+def history_page(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None) -> tuple[list[Version], str | None]:
     """Return a page of `Memory.history`. The cursor counts the older versions that are left, so new versions change nothing."""
     if cursor and not _is_number(cursor):
         raise UsageError("no such cursor", _FIX)
@@ -98,7 +98,7 @@ def versions(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: s
     return history[len(history) - left :][:limit], str(left - limit) if left > limit else None
 
 
-def binned(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[TrashedNote], str | None]:
+def trash_page(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[TrashedNote], str | None]:
     """Return a page of `Memory.trash`."""
     last = _decode_cursor(cursor, 4) if cursor else None
     scopes = context_of(memory).visible_scopes(scope) if memory.config.enabled else []
@@ -114,7 +114,7 @@ def binned(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = 
     return _cut_page(found, limit, lambda note: _encode_cursor(note.scope.folder, *_trash_order(note)))
 
 
-def facts(
+def facts_page(
     memory: Memory, limit: int, cursor: str = "", *, subject: str | None = None, label: str | None = None,
     as_of: object = None, scope: str | None = None, history: bool = False,
 ) -> tuple[list[Fact], str | None]:  # fmt: skip
@@ -130,7 +130,7 @@ def facts(
     return _cut_page(found, limit, _fact_cursor)
 
 
-def receipts(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
+def receipts_page(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
     """Return a page of `Memory.receipts`. The cursor is the id of the last receipt; receipts are never deleted."""
     from holdfast.verbs.purge.receipts import list_receipts_after
 

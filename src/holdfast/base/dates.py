@@ -30,20 +30,20 @@ def now() -> str:
     return timestamp(clock())
 
 
-def moment(value: object, name: str) -> str:
+def parse_moment(value: object, name: str) -> str:
     """Return a day or a moment in any zone as a UTC timestamp; without a zone it is UTC, and a day is its first second."""
     return _utc(value, name, "00:00:00")
 
 
-def as_of(value: object, name: str) -> str:
+def parse_as_of(value: object, name: str) -> str:
     """Do the same, but take a day as its last second, so that changes of that day count."""
     return _utc(value, name, "23:59:59")
 
 
-def day_or_moment(value: object, name: str) -> str:
+def parse_day_or_moment(value: object, name: str) -> str:
     """Return a day as it is, and a moment as a UTC timestamp, as facts are dated."""
     text = _text(value)
-    return text if _DAY.match(text) and moment(text, name) else moment(text, name)
+    return text if _DAY.match(text) and parse_moment(text, name) else parse_moment(text, name)
 
 
 def is_moment(text: str) -> bool:

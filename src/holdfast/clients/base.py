@@ -102,7 +102,7 @@ class Client:
     note = ""  # what a person must know or do besides the install
     instructs = True  # whether what an MCP server says about itself reaches the model
 
-    def heard(self, event: str, data: dict[str, Any]) -> HookInput:
+    def parse_input(self, event: str, data: dict[str, Any]) -> HookInput:
         """What the client's hook was told; whatever is missing or of another kind is left empty."""
         return HookInput(
             event=self.events.get(event, event if event in EVENTS else ""),
@@ -114,13 +114,13 @@ class Client:
             again=data.get("stop_hook_active") is True,
         )
 
-    def said(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         """What to print so that the text reaches the model; with nothing to say, what this client takes for nothing."""
         if not text or self.events.get(event, event) not in self.injects:
             return ""
-        return text if self.plain else nested(self.own_name(event), text)
+        return text if self.plain else nested(self.event_name(event), text)
 
-    def own_name(self, event: str) -> str:
+    def event_name(self, event: str) -> str:
         """The client's own name of an event."""
         return event if event in self.events else next((own for own, ours in self.events.items() if ours == event), event)
 
@@ -153,7 +153,7 @@ class Client:
         """A headless run in a private home, `place.home`, against a model at that URL; None if it cannot be run so."""
         return None
 
-    def trouble(self, place: InstallTarget) -> list[tuple[str, str]]:
+    def find_problems(self, place: InstallTarget) -> list[tuple[str, str]]:
         """What keeps an installed client from hearing us, each with what to do about it."""
         return []
 

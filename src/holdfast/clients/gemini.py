@@ -25,11 +25,11 @@ class Gemini(Client):
 
     def heard(self, event: str, data: dict[str, Any]) -> HookInput:
         """A headless prompt comes with what hooks put before it, also what we did."""
-        heard = super().heard(event, data)
+        heard = super().parse_input(event, data)
         return heard.replace(prompt=_without_context(heard.prompt)) if "<hook_context>" in heard.prompt else heard
 
     def said(self, event: str, text: str) -> str:
-        return super().said(event, text) or "{}"  # only JSON is taken
+        return super().format_output(event, text) or "{}"  # only JSON is taken
 
     def changes(self, place: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import plugin_files, plugin_folder, to_json

@@ -27,4 +27,4 @@ def _of_one(name: str, place: InstallTarget) -> list[Problem]:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
     again = f"holdfast install {name}"
     found = [Problem("client", f"{client.title}: {path} is not as the install left it", again, path) for path in outdated[:1]]
-    return [*found, *[Problem("client", f"{client.title}: {what}", fix, name) for what, fix in client.trouble(place)]]
+    return [*found, *[Problem("client", f"{client.title}: {what}", fix, name) for what, fix in client.find_problems(place)]]

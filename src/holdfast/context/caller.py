@@ -124,7 +124,7 @@ class Context:
     def all_folders(self) -> tuple[str, ...]:
         """Return the folders of every scope of the home. Only a person may search them."""
         self.require_person("search every project", "recall --scope all")
-        kinds = {folder: Scope.of_folder(folder).kind for folder in self.store.scopes()}
+        kinds = {folder: Scope.of_folder(folder).kind for folder in self.store.list_scopes()}
         return tuple([folder for folder, kind in kinds.items() if kind in self.config.allowed_scopes])
 
     def scope_with_key(self, scope: Scope, key: str) -> Scope:

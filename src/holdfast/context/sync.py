@@ -302,9 +302,9 @@ class Sync:
     def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
         from holdfast.context.transcript_entries import index_transcript
 
-        transcripts = self._store.transcript_files(scope)
+        transcripts = self._store.transcripts(scope)
         for entry in changed:
-            index_transcript(self._index, scope, transcripts.transcript_file(entry.name), entry, self._purge_filter)
+            index_transcript(self._index, scope, transcripts.open(entry.name), entry, self._purge_filter)
             self._progress.step()
 
     def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
@@ -318,7 +318,7 @@ class Sync:
             return unreadable_entry(scope, part, entry.name, entry.file_id, "a link or special file; never followed")
         try:
             if part in _NOTE_PARTS:
-                content = content or self._store.read_name(scope, part, entry.name)
+                content = content or self._store.read_file(scope, part, entry.name)
             else:
                 content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
@@ -345,7 +345,7 @@ class Sync:
         """Put entries into the index, except those of files that changed meanwhile."""
         self.changes.mark_index_written()
         file_ids = self._lazy_file_ids(scope, part, [entry.name for entry, _ in entries])
-        self._index.put(entries, lambda entry: file_ids(entry.name) == entry.stamp)
+        self._index.put(entries, lambda entry: file_ids(entry.name) == entry.file_id)
 
     def _lazy_file_ids(self, scope: str, part: str, names: list[str]) -> Callable[[str], FileId | None]:
         """Look the files up once, when the index asks within its transaction."""

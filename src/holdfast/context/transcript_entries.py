@@ -46,7 +46,7 @@ def index_transcript(index: Index, scope: str, transcript_file: Transcript, entr
         return
     known = index.file_digest(scope, "transcripts", entry.name)
     for part in read_entries(scope, transcript_file, entry.file_id, known, purge_filter):
-        index.put([(part, None)], lambda one: _is_same_or_grown(one.stamp, transcript_file.file_id()))
+        index.put([(part, None)], lambda one: _is_same_or_grown(one.file_id, transcript_file.file_id()))
 
 
 def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
@@ -166,7 +166,7 @@ def _entry(
         scope=scope,
         part="transcripts",
         name=name,
-        stamp=stamp,
+        file_id=stamp,
         digest=str(position),
         kind="session",
         key=session,

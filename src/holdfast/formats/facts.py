@@ -60,14 +60,14 @@ class FactEdit(Record):
     retired: tuple[FactLine, ...]
 
 
-def fold(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name in lower case with single spaces; names that are equal then are the same."""
     return " ".join(name.casefold().split())
 
 
 def subject_key(subject: str) -> str:
     """Return the key of the note with a subject's facts."""
-    name = fold(subject)
+    name = normalize_name(subject)
     return name if KEY_PATTERN.match(name) else derive_key(name)
 
 
@@ -256,10 +256,10 @@ def _with_ends(found: list[FactLine]) -> list[FactLine]:
 
     starts: dict[str, list[str]] = {}
     for line in sorted(found, key=lambda one: _at(one.valid_from)):
-        starts.setdefault(fold(line.label), []).append(line.valid_from)
+        starts.setdefault(normalize_name(line.label), []).append(line.valid_from)
     ended = []
     for line in found:
-        same = starts[fold(line.label)]
+        same = starts[normalize_name(line.label)]
         later = bisect_right(same, _at(line.valid_from), key=_at)
         if line.valid_to != "":
             ended.append(line)
@@ -332,8 +332,8 @@ def resolve_statements(statements: list[Statement], at: str | None) -> list[Fact
     words = _in_order(statements)
     newest, beaten, holding = _weighed(statements, words, at)
     current = [fact for fact in holding if fact.path not in beaten]
-    said = {fold(fact.value) for fact in current}
-    stale = sorted([fact for fact in holding if fact.path in beaten and fold(fact.value) not in said], key=_age)
+    said = {normalize_name(fact.value) for fact in current}
+    stale = sorted([fact for fact in holding if fact.path in beaten and normalize_name(fact.value) not in said], key=_age)
     stale_in = tuple([f"{fact.path}:{fact.line}" for fact in stale[-_MOST_STALE:][::-1]])
     shown = [one.fact for one in statements] if at is None else current
     several = _has_several(holding)
@@ -376,7 +376,7 @@ def _has_several(holding: list[Fact]) -> bool:
     values: dict[str, set[str]] = {}
     for fact in holding:
         if not fact.quarantined:
-            values.setdefault(fact.path, set()).add(fold(fact.value))
+            values.setdefault(fact.path, set()).add(normalize_name(fact.value))
     return any(len(said) > 1 for said in values.values())
 
 
@@ -429,7 +429,7 @@ def _ended(fact: Fact, heir: Fact | None) -> Fact:
 def set_fact(text: str, label: str, value: str, on: str, many: bool) -> FactEdit:
     """Write `label: value` as of `on`. The newest date is current; what it replaces is struck through and dated."""
     label, known = strip_bold(label), find_lines(text)
-    same = [line for line in known if fold(line.label) == fold(label)]
+    same = [line for line in known if normalize_name(line.label) == normalize_name(label)]
     standing = [line for line in same if line.value == value and _holds(line, on, many)]
     if standing:
         return FactEdit(text, "unchanged", standing[-1].line, ())
@@ -520,7 +520,7 @@ def _heirs(dated: list[FactLine]) -> dict[tuple[str, str], list[FactLine]]:
     """The lines by what they are about and when they begin."""
     heirs: dict[tuple[str, str], list[FactLine]] = {}
     for line in dated:
-        heirs.setdefault((fold(line.label), _at(line.valid_from)), []).append(line)
+        heirs.setdefault((normalize_name(line.label), _at(line.valid_from)), []).append(line)
     return heirs
 
 
@@ -530,7 +530,7 @@ def _retired_by(line: FactLine, heirs: dict[tuple[str, str], list[FactLine]]) ->
         return None
     from bisect import bisect_right
 
-    there = heirs.get((fold(line.label), _at(line.valid_to)), [])
+    there = heirs.get((normalize_name(line.label), _at(line.valid_to)), [])
     below = bisect_right(there, line.line, key=_row)
     heir = there[below] if below < len(there) else there[0] if there else line
     return f"superseded {line.valid_to}" if heir is line else f"[{heir.valid_from}] {heir.label}: {heir.value}"

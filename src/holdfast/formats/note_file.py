@@ -17,7 +17,7 @@ history. `render(parse(text)) == text` for every text.
 
 from __future__ import annotations
 
-from holdfast.base.dates import DAY, moment
+from holdfast.base.dates import DAY, parse_moment
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import UsageError
@@ -365,7 +365,7 @@ def _parse_timestamp(value: Any) -> str:
     if isinstance(value, str) and _VALID_TIMESTAMP.match(value):
         return value
     try:
-        return moment(value, "frontmatter")
+        return parse_moment(value, "frontmatter")
     except UsageError:
         raise ValueError("not a date") from None
 

@@ -265,7 +265,7 @@ def parse_time(value: object) -> str | None:
         if not 0 < value < 10**14:
             raise UsageError(f"time: {value!r} is not a date", "Give seconds since 1970, or 2026-03-27T10:00:00Z")
         return dates.timestamp(value / 1000 if value > _EPOCH_MS else value)
-    return dates.moment(value, "time")
+    return dates.parse_moment(value, "time")
 
 
 def parse_time_or_none(value: object) -> str | None:

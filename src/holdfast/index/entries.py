@@ -48,7 +48,7 @@ class IndexEntry(Record):
     scope: str
     part: str
     name: str
-    stamp: FileId
+    file_id: FileId
     digest: str
     kind: str
     key: str
@@ -74,7 +74,7 @@ class IndexEntry(Record):
 
 
 def note_entry(
-    scope: str, name: str, parsed: ParsedNote, stamp: FileId, newest_only: bool = False, archived_as: str = ""
+    scope: str, name: str, parsed: ParsedNote, file_id: FileId, newest_only: bool = False, archived_as: str = ""
 ) -> IndexEntry:
     """Return the entry of a note file, with `newest_only` of its current and previous version only.
 
@@ -89,7 +89,7 @@ def note_entry(
         scope=scope,
         part=part,
         name=name,
-        stamp=stamp,
+        file_id=file_id,
         digest=parsed.digest,
         kind="note",
         key=key,
@@ -115,7 +115,7 @@ def note_entry(
     )
 
 
-def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int) -> IndexEntry:
+def file_entry(scope: str, name: str, data: bytes, file_id: FileId, modified: int) -> IndexEntry:
     """Return the entry of a text file in the tree, with a passage for each section."""
     text = replace_invalid(data.decode("utf-8", "surrogateescape"))
     title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
@@ -140,7 +140,7 @@ def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int)
         scope=scope,
         part="files",
         name=name,
-        stamp=stamp,
+        file_id=file_id,
         digest=digest(data),
         kind="file",
         key=name,
@@ -164,13 +164,13 @@ def file_entry(scope: str, name: str, data: bytes, stamp: FileId, modified: int)
     )
 
 
-def unreadable_entry(scope: str, part: str, name: str, stamp: FileId, problem: str) -> IndexEntry:
+def unreadable_entry(scope: str, part: str, name: str, file_id: FileId, problem: str) -> IndexEntry:
     """Return the entry of a file that is not valid text, so that it is read once and reported."""
     return IndexEntry(
         scope=scope,
         part=part,
         name=name,
-        stamp=stamp,
+        file_id=file_id,
         digest="",
         kind="bad note" if part in ("notes", "archive") else "bad file",
         key=name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from holdfast.base.fork import on_fork
-from holdfast.formats.facts import Statement, find_outdated, fold, resolve_statements, subject_key
+from holdfast.formats.facts import Statement, find_outdated, normalize_name, resolve_statements, subject_key
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
@@ -264,13 +264,13 @@ class IndexQueries:
         of archived notes.
         """
         page: dict[str, Any] = {
-            "scopes": scopes, "named": fold(label) if label else None, "as_of": as_of, "quarantine": self._quarantine,
+            "scopes": scopes, "named": normalize_name(label) if label else None, "as_of": as_of, "quarantine": self._quarantine,
             "most": most, "archived": archived,
         }  # fmt: skip
         known = sorted(names) if names is not None else []
         found: list[Fact] = []
         while True:
-            behind = (fold(last.subject), fold(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+            behind = (normalize_name(last.subject), normalize_name(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
             page.update(zip(("about", "label", "start", "line", "last"), behind, strict=True))
             if names is None:
                 read = self._rows("facts", **page)
@@ -326,7 +326,7 @@ class IndexQueries:
 
     def find_note_stating(self, scope: str, subject: str) -> str | None:
         """Return the key of a note that states facts about a subject, of an archived note if no other does, or None."""
-        row = self._row("note_stating", scope=scope, about=fold(subject))
+        row = self._row("note_stating", scope=scope, about=normalize_name(subject))
         return str(row[0]) if row else None
 
     def find_labelled_facts(self, scopes: tuple[str, ...], labels: list[str]) -> list[LabelledFact]:
@@ -355,7 +355,7 @@ class IndexQueries:
         self, scopes: tuple[str, ...], contested: set[tuple[str, str]], archived: bool
     ) -> list[list[Statement]]:
         """Return, for each of these subjects and labels, all lines that state it."""
-        pairs = {(fold(subject), fold(label)) for subject, label in contested}
+        pairs = {(normalize_name(subject), normalize_name(label)) for subject, label in contested}
         names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
         rows = self._rows(
             "statements", names=names, labels=labels, scopes=scopes, archived=archived, quarantine=self._quarantine
@@ -363,7 +363,7 @@ class IndexQueries:
         groups: dict[tuple[str, str], list[Statement]] = {}
         for row in [StatementRow(*row) for row in rows]:
             statement = Statement(row.to_fact(), row.updated, bool(row.prose))
-            groups.setdefault((fold(row.subject), fold(row.label)), []).append(statement)
+            groups.setdefault((normalize_name(row.subject), normalize_name(row.label)), []).append(statement)
         return [group for pair, group in groups.items() if pair in pairs]
 
     # --- files ----------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.formats.facts import fold
+from holdfast.formats.facts import normalize_name
 from holdfast.index.results import encode_source, encode_tags
 from holdfast.index.tokenizer import index_terms
 
@@ -35,7 +35,7 @@ def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: FileId |
         return SKIP
     if known is None:
         return ADD
-    if known.file_id == entry.stamp and known.digest == entry.digest:
+    if known.file_id == entry.file_id and known.digest == entry.digest:
         return SKIP
     if replaced is not None and known.file_id == replaced and known.versions + 1 == entry.versions:
         return NEXT_VERSION
@@ -59,7 +59,7 @@ def passage_fields(id: int, doc: int, passage: Passage) -> dict[str, Any]:
 
 def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, Any]:
     """Return the columns of a file."""
-    ino, ctime, size = entry.stamp
+    ino, ctime, size = entry.file_id
     return {
         "id": id, "folder": folder, "name": entry.name, "mix": mix, "digest": entry.digest, "kind": entry.kind,
         "key": entry.key, "note_id": entry.note_id, "title": entry.title, "type": entry.type,
@@ -74,8 +74,8 @@ def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, A
 def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
     """Return the columns of a fact; `about` and `named` are its subject and label, folded."""
     return {
-        "doc": doc, "subject": fact.subject, "label": fact.label, "value": fact.value, "about": fold(fact.subject),
-        "named": fold(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
+        "doc": doc, "subject": fact.subject, "label": fact.label, "value": fact.value, "about": normalize_name(fact.subject),
+        "named": normalize_name(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
         "retired_by": fact.retired_by, "links": "\n".join(fact.links), "line": fact.line,
     }  # fmt: skip
 

@@ -50,7 +50,7 @@ class SqliteIndex(IndexQueries):
     @property
     def file_state(self) -> tuple[int, int]:
         """The generation of the file that is open, and how often it was closed."""
-        return self._database.generation, self._database.let_go
+        return self._database.generation, self._database.times_closed
 
     def after_fork(self) -> None:
         """Discard what a thread of the parent process may have left half done."""
@@ -60,7 +60,7 @@ class SqliteIndex(IndexQueries):
     def generation(self) -> int:
         """Return which file this is, counted from the first that this process opened."""
         with self._database.lock:
-            self._database.opened()
+            self._database.connection()
             return self._database.generation
 
     @property
@@ -102,7 +102,7 @@ class SqliteIndex(IndexQueries):
 
     def count_terms(self, terms: list[str], filter: SearchFilter) -> dict[str, int]:
         """Return how many passages of the filter's folders have each of these terms; terms without any are left out."""
-        content, within = self._database.mark(), self._match_folders(filter)
+        content, within = self._database.content_version(), self._match_folders(filter)
         if within is None:
             return {}
         if self._counted_at != content or len(self._term_counts) > _MOST_COUNTED:
@@ -233,15 +233,15 @@ class SqliteIndex(IndexQueries):
 
     def reset(self) -> None:
         """Delete the index; the next refresh fills a new one."""
-        self._database.renew()
+        self._database.reset()
 
     def use_memory(self) -> None:
         """Keep the index in memory: another program keeps deleting its file."""
-        self._database.go_without_file("its file keeps disappearing")
+        self._database.switch_to_memory("its file keeps disappearing")
 
     def close(self) -> None:
         """Close the file; the next query opens it again."""
-        self._database.let_go += 1
+        self._database.times_closed += 1
         self._database.close()
 
 

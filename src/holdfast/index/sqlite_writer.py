@@ -51,7 +51,7 @@ class Change:
         plan = plan_update(entry, known, replaced)
         if plan == SKIP:
             return
-        mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
+        mix = file_fingerprint(entry.file_id, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._next_doc()

@@ -444,7 +444,7 @@ class SqliteVectors:
         if copy is None:
             self._copies = {known: one for known, one in self._copies.items() if known[0] == key[0]}
             copy = self._copies[key] = FolderVectors(model)
-        content = self._database.mark()
+        content = self._database.content_version()
         if copy.content != content:
             copy.refresh(self._database.rows("stamps_of_blocks", model=model.id, folder=folder), self._read)
             copy.content = content
@@ -465,7 +465,7 @@ class SqliteVectors:
             order = sorted(range(len(slots)), key=slots.__getitem__)
             starts = [0, *[n for n in range(1, len(order)) if not _follows(slots[order[n - 1]], slots[order[n]])]]
             with self._database.lock:
-                db = self._database.opened()
+                db = self._database.connection()
                 try:
                     opened = db.blob_open("main", "block", "numbers", slots[order[0]][0], False)
                     with opened as blob:

@@ -32,13 +32,13 @@ _MADE_FROM_LINE = 5  # the line of the column `source` at which the names of wha
 
 def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
     """Check an index that nobody else has open as `database`, as of one moment; return the first problem, or ""."""
-    db = database.opened()
+    db = database.connection()
     try:
         db.execute("BEGIN")
         check = _Check(db, sql, progress)
         return check.pages() or check.rows() or check.passages() or check.vectors()
     except ERRORS as error:
-        raise database.failed(error) from error
+        raise database.handle_error(error) from error
     finally:
         database.close()
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.interface import LedgerDatabase, PurgeFlags, Transaction
 
-TEXT_LEAST = 12  # characters of a whole text,
-LINE_LEAST = 24  # of a line,
-WORD_LEAST = 12  # and of a word that get a digest: shorter ones also occur in innocent texts
+MIN_TEXT = 12  # characters of a whole text,
+MIN_LINE = 24  # of a line,
+MIN_WORD = 12  # and of a word that get a digest: shorter ones also occur in innocent texts
 _KEY_NAME = "purged"
 _KEY_BYTES = 32
 _DIGESTS_PER_QUERY = 20_000
@@ -36,7 +36,7 @@ _LOOSE = "l"  # of a line, whatever punctuation is around it
 _REJECTED = "r"
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text as it is compared: without differences of look-alikes, case and white space."""
     if not text.isascii():
         import unicodedata
@@ -45,19 +45,19 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def lines_of(text: str) -> list[str]:
+def long_lines(text: str) -> list[str]:
     """Return the folded lines of a text that are long enough for a digest."""
-    lines = [folded(line) for line in text.split("\n")]
-    return [line for line in lines if len(line) >= LINE_LEAST]
+    lines = [fold_text(line) for line in text.split("\n")]
+    return [line for line in lines if len(line) >= MIN_LINE]
 
 
-def words_of(text: str) -> list[str]:
+def long_words(text: str) -> list[str]:
     """Return the long words of a text, folded: each as it is, and the part after its `=` or `:`."""
     found: dict[str, None] = {}
-    for word in _WORD.findall(folded(text)):
+    for word in _WORD.findall(fold_text(text)):
         bare = word.rstrip(".!?:")
         found.update(dict.fromkeys([word, bare, bare.rpartition("=")[2], bare.rpartition(":")[2]]))
-    return [word for word in found if len(word) >= WORD_LEAST]
+    return [word for word in found if len(word) >= MIN_WORD]
 
 
 def is_rejection(digest: str) -> bool:
@@ -79,18 +79,18 @@ def _loose_forms(line: str) -> list[str]:
     bare = _strip_marks(line)
     label, colon, rest = bare.partition(": ")
     unlabelled = _strip_marks(rest) if colon and len(label) <= _LABEL_MOST else ""
-    return [form for form, least in ((bare, TEXT_LEAST), (unlabelled, LINE_LEAST)) if len(form) >= least]
+    return [form for form, least in ((bare, MIN_TEXT), (unlabelled, MIN_LINE)) if len(form) >= least]
 
 
 def _whole_form(text: str) -> list[str]:
     """Return a text without what is around it; nothing if it is so short that it may be said by chance."""
-    form = _strip_marks(folded(text))
-    return [form] if len(form) >= TEXT_LEAST else []
+    form = _strip_marks(fold_text(text))
+    return [form] if len(form) >= MIN_TEXT else []
 
 
 def _line_forms(text: str) -> list[str]:
     """Return the lines of a text without what is around them, those that are long enough."""
-    return [form for line in text.split("\n") if len(form := _strip_marks(folded(line))) >= LINE_LEAST]
+    return [form for line in text.split("\n") if len(form := _strip_marks(fold_text(line))) >= MIN_LINE]
 
 
 def _key_id(key: bytes) -> str:
@@ -130,22 +130,22 @@ class Purges:
 
     def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
         """Return the digests of whole texts, of folded lines, and of folded words."""
-        forms = [*[form for text in texts if len(form := folded(text)) >= TEXT_LEAST], *lines]
+        forms = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT], *lines]
         made = [*[self._digest("", form) for form in forms], *[self._digest(_WORD_KIND, word) for word in words]]
         made += [self._digest(_LOOSE, loose) for form in forms for loose in _loose_forms(form)]
         return list(dict.fromkeys(made))
 
     def digest_note(self, path: str, text: str) -> str:
         """Return the digest of a text under one key: it stays refused there, though another note may say the same."""
-        return self._digest(_NOTE, f"{path}\0{folded(text)}")
+        return self._digest(_NOTE, f"{path}\0{fold_text(text)}")
 
     def digest_turn(self, session: str, id: str, text: str) -> str:
         """Return the digest of one turn of one session, however short it is."""
-        return self._digest(_TURN, f"{session}\0{id}\0{folded(text)}")
+        return self._digest(_TURN, f"{session}\0{id}\0{fold_text(text)}")
 
     def digest_target(self, text: str) -> str:
         """Return a digest that recognises the next purge of the same thing. No text is refused for it."""
-        return self._digest(_TARGET, folded(text))
+        return self._digest(_TARGET, fold_text(text))
 
     def _digest(self, kind: str, text: str) -> str:
         return kind + keyed_digest(text.encode("utf-8", "surrogatepass"), self._load_key())
@@ -210,7 +210,7 @@ class Purges:
         return set(self._known(digests, False).values())
 
     def _receipts_for(self, text: str, ended: bool, path: str) -> list[str]:
-        wanted = self.digests([text], lines_of(text), words_of(text))
+        wanted = self.digests([text], long_lines(text), long_words(text))
         if ended:  # a stored text is another one, unless it is exactly the same
             wanted = [digest for digest in wanted if not digest.startswith(_LOOSE)]
         if path:
@@ -224,7 +224,7 @@ class Purges:
         unless a person asked to take it out."""
         positions: dict[str, set[int]] = {}
         for position, (session, id, text) in enumerate(turns):
-            digests = [] if stored else self.digests([text], lines_of(text), words_of(text))
+            digests = [] if stored else self.digests([text], long_lines(text), long_words(text))
             for digest in [*digests, self.digest_turn(session, id, text)]:
                 positions.setdefault(digest, set()).add(position)
         known = self._known(list(positions), stored)
@@ -240,7 +240,7 @@ class Purges:
 
     def take_back(self, path: str, text: str, time: str) -> list[str]:
         """Delete the digests of a text that a person wants again; its receipts then say when. Return their ids."""
-        wanted = [*self.digests([text], lines_of(text), words_of(text)), self.digest_note(path, text)]
+        wanted = [*self.digests([text], long_lines(text), long_words(text)), self.digest_note(path, text)]
         ids = sorted(set(self._known(wanted, False).values()))
         if ids:
             self.drop(wanted)

@@ -178,7 +178,7 @@ class SqliteLedgerDatabase:
             return []
         try:
             rows = self.file.rows(statement, **values)
-            if self.file.reason and not self.file.opened().filename:  # an empty database in memory took its place
+            if self.file.reason and not self.file.connection().filename:  # an empty database in memory took its place
                 usual = Template("Let this user read and write ledger.db: ", DOCTOR, " says how")
                 raise DiskTrouble(self.file.reason, self.file.fix or usual)
             return rows
@@ -201,12 +201,12 @@ class SqliteLedgerDatabase:
             return []
         with self.file.lock:
             try:
-                db = self.file.opened()
+                db = self.file.connection()
                 if self.file.reason:
                     raise DiskTrouble(self.file.reason, self.file.fix or "Make the home writable for this user")
                 return db.execute(SQL[statement], values).fetchall()
             except ERRORS as error:
-                failure = self.file.failed(error)
+                failure = self.file.handle_error(error)
                 raise (_reset_error() if isinstance(failure, DatabaseReset) else failure) from error
 
     read_any_tenant = read_current  # a home has no tenants
@@ -301,10 +301,10 @@ class PurgeFlagFiles:
 class _LedgerFile(Database):
     """The file: a damaged one is set aside, and one that a newer Holdfast wrote is left alone."""
 
-    truth = True
+    is_source_of_truth = True
     _holds_lock = False
 
-    def take_away(self, path: str) -> None:
+    def remove_files(self, path: str) -> None:
         if os.path.lexists(path):
             sqlite.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
@@ -343,7 +343,7 @@ class _LedgerFile(Database):
                 db.execute("ROLLBACK")
             raise
 
-    def newer(self, version: int) -> None:
+    def reject_newer(self, version: int) -> None:
         raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")
 
 

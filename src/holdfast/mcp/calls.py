@@ -25,7 +25,7 @@ from holdfast.errors import HoldfastError, NoScope
 from holdfast.mcp import markdown, project_resolution
 from holdfast.mcp.arguments import check_arguments
 from holdfast.mcp.handlers import scope_of, writes
-from holdfast.mcp.project_resolution import Caller, Started
+from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
 from holdfast.safety.escape import safe
 from holdfast.safety.model_text import show_hidden
@@ -40,19 +40,19 @@ _MAX_CACHED_ROOTS = 256
 _OPEN_MEMORIES = 16
 
 
-class Gate(Record):
+class AccessControl(Record):
     """Access control, where callers have tokens: `admit` finds and checks the caller, `shown` removes from a message what the
     caller may not read, `failed` records an unexpected error."""
 
     admit: Admit
-    shown: Callable[[str], str]
-    failed: Callable[[Exception], object]
+    redact: Callable[[str], str]
+    report_error: Callable[[Exception], object]
 
 
 class Calls:
     """Runs verbs for the connected clients."""
 
-    def __init__(self, started: Started, gate: Gate | None = None) -> None:
+    def __init__(self, started: LaunchOptions, gate: AccessControl | None = None) -> None:
         self.started = started
         self._gate = gate
         self._admit = gate.admit if gate else None
@@ -77,13 +77,13 @@ class Calls:
 
     def shown(self, error: HoldfastError) -> str:
         """Return the message of an error as the caller may read it."""
-        return self._gate.shown(str(error)) if self._gate else str(error)
+        return self._gate.redact(str(error)) if self._gate else str(error)
 
     def _report_unexpected(self, error: Exception) -> str:
         """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
         message = f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user"
         if self._gate:
-            self._gate.failed(error)
+            self._gate.report_error(error)
             return message
         import traceback
 
@@ -184,7 +184,7 @@ class Calls:
 class Memories:
     """The open memories, one per caller."""
 
-    def __init__(self, started: Started) -> None:
+    def __init__(self, started: LaunchOptions) -> None:
         self._started = started
         self._cache = MemoryCache(_OPEN_MEMORIES)
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id that no notes are stored under
@@ -212,9 +212,9 @@ class Memories:
         self._cache.clear()
 
     def _open(self, settings: Config, caller: Caller) -> Memory:
-        project = self._no_project if caller.is_lost else caller.project
+        project = self._no_project if caller.has_no_project else caller.project
         tenant = caller.tenant or settings.tenant
-        settings = settings.replace(allowed_scopes=caller.sees, tenant=tenant, read_only=caller.read_only)
+        settings = settings.replace(allowed_scopes=caller.allowed_scopes, tenant=tenant, read_only=caller.read_only)
         if caller.folder:
             settings = settings.replace(project=None)  # a folder that is named comes before the setting
         if settings.url:  # at a gateway the token says which agent
@@ -232,7 +232,7 @@ class Memories:
 
 def describe_project(caller: Caller, memory: Memory) -> dict[str, Any]:
     """Return which project was used and how it was found."""
-    if caller.is_lost:
+    if caller.has_no_project:
         return {"found_by": "nothing tells which project this is", "fix": caller.fix}
     id = memory.project if memory.config.enabled else caller.project  # if memory is disabled, nothing is looked up
     known = {"id": id, "folder": caller.folder}
@@ -248,13 +248,13 @@ def _run_tool(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, A
 
 
 def _require_project(caller: Caller, scope: str | None) -> None:
-    if scope == "project" and caller.is_lost:
+    if scope == "project" and caller.has_no_project:
         raise NoScope("no project is known, and nothing falls into another scope", caller.fix)
 
 
 def _error_result(message: str, caller: Caller | None) -> dict[str, Any]:
     project = ""
-    if caller is not None and not caller.is_lost:
+    if caller is not None and not caller.has_no_project:
         project = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
     text = " ".join(f"{message.rstrip('.')}.{project}".split("\n"))
     escaped = safe(show_hidden(text))  # the message may quote stored text

@@ -35,18 +35,18 @@ def writes(tool: str, given: Arguments) -> bool:
 
 
 def store(memory: Memory, given: Arguments) -> Arguments:
-    return slim(memory.store(given.pop("text"), **given))
+    return to_plain_data(memory.store(given.pop("text"), **given))
 
 
 def recall(memory: Memory, given: Arguments) -> Arguments:
     answer = memory.recall(given.pop("query", ""), **given)
     said = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
-    hits = [slim(_redact_hit(hit)) for hit in answer]
+    hits = [to_plain_data(_redact_hit(hit)) for hit in answer]
     return {"hits": hits, **{name: one for name, one in said.items() if one != ""}}
 
 
 def forget(memory: Memory, given: Arguments) -> Arguments:
-    return slim(memory.forget(given.pop("key"), **given))
+    return to_plain_data(memory.forget(given.pop("key"), **given))
 
 
 def search(memory: Memory, given: Arguments) -> Arguments:
@@ -54,7 +54,7 @@ def search(memory: Memory, given: Arguments) -> Arguments:
 
     answer = memory.recall(given["query"], limit=given.get("limit", 10), kind=SEARCHED)
     said = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
-    results = [slim(snippet(_redact_hit(hit))) for hit in answer]
+    results = [to_plain_data(snippet(_redact_hit(hit))) for hit in answer]
     return {"results": results, **{name: one for name, one in said.items() if one != ""}}
 
 
@@ -70,7 +70,7 @@ def get(memory: Memory, given: Arguments) -> Arguments:
         hidden = {"hidden": list(piece.hidden)} if piece.hidden else {}
         return {"text": piece.text, "exists": piece.exists, "path": piece.path, "from": piece.start, **hidden}
     note = memory.get(given["key"], **{name: given[name] for name in ("scope", "as_of") if name in given})
-    about = slim(note)
+    about = to_plain_data(note)
     hidden = {"hidden": about["hidden"]} if note.hidden else {}
     return {"text": about.pop("text"), "exists": True, "path": note.path, **hidden, "note": about}
 
@@ -79,22 +79,22 @@ def history(memory: Memory, given: Arguments) -> Arguments:
     _require_one_of(given, "key", "turn")
     if "turn" in given:
         around = {name: given[name] for name in ("before", "after") if name in given}
-        return {"turns": [slim(turn) for turn in memory.expand(given["turn"], **around)]}
-    return {"versions": [slim(version) for version in memory.history(given["key"], scope=given.get("scope"))]}
+        return {"turns": [to_plain_data(turn) for turn in memory.expand(given["turn"], **around)]}
+    return {"versions": [to_plain_data(version) for version in memory.history(given["key"], scope=given.get("scope"))]}
 
 
 def fact(memory: Memory, given: Arguments) -> Arguments:
     if "value" not in given:
         _reject_arguments("asking", given, "on", "many", "origin", "made_from", "redact")
         asked = {name: given[name] for name in ("label", "as_of", "scope", "history") if name in given}
-        return {"facts": [slim(_redact_fact(one)) for one in memory.facts(given["subject"], **asked)]}
+        return {"facts": [to_plain_data(_redact_fact(one)) for one in memory.facts(given["subject"], **asked)]}
     _reject_arguments("stating", given, "as_of", "history")
     if "label" not in given:
         raise UsageError("missing: label", "Say which property of the subject has this value")
     stated = memory.fact(given.pop("subject"), given.pop("label"), given.pop("value"), **given)
-    retired = [slim(_redact_fact(one)) for one in stated.retired]
+    retired = [to_plain_data(_redact_fact(one)) for one in stated.retired]
     left_out = {"redacted": list(stated.redacted)} if stated.redacted else {}
-    return {"action": stated.action, "fact": slim(_redact_fact(stated.fact)), "retired": retired, **left_out}
+    return {"action": stated.action, "fact": to_plain_data(_redact_fact(stated.fact)), "retired": retired, **left_out}
 
 
 def file(memory: Memory, given: Arguments) -> Arguments:
@@ -134,7 +134,7 @@ def _redact_fact(fact: Fact) -> Fact:
 _FLAGS = ("quarantined", "archived", "weak")
 
 
-def slim(record: Record) -> Arguments:
+def to_plain_data(record: Record) -> Arguments:
     """Return a record as plain data, without empty fields."""
     return {name: value for name, value in _plain(record).items() if _has_content(name, value)}
 
@@ -148,9 +148,9 @@ def _plain(record: Record) -> Arguments:
     for name in (*record._fields, *record._computed):
         value = getattr(record, name)
         if isinstance(value, Record):
-            value = str(value) if type(value).__name__ == "Scope" else slim(value)
+            value = str(value) if type(value).__name__ == "Scope" else to_plain_data(value)
         elif isinstance(value, tuple | list):
-            value = [slim(one) if isinstance(one, Record) else one for one in value]
+            value = [to_plain_data(one) if isinstance(one, Record) else one for one in value]
         shown[name] = value
     return shown
 

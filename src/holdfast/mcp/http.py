@@ -9,14 +9,14 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from holdfast.errors import Busy
-from holdfast.mcp.project_resolution import Started
-from holdfast.mcp.server import build
+from holdfast.mcp.project_resolution import LaunchOptions
+from holdfast.mcp.server import build_server
 from holdfast.mcp.token import TokenGuard
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from holdfast.mcp.calls import Gate
+    from holdfast.mcp.calls import AccessControl
 
 HOST = "127.0.0.1"
 PORT = 8711
@@ -27,8 +27,8 @@ _SHUTDOWN_SECONDS = 2
 
 
 def app(
-    started: Started, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH,
-    gate: Gate | None = None,
+    started: LaunchOptions, *, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), path: str = PATH,
+    gate: AccessControl | None = None,
 ) -> Starlette:  # fmt: skip
     """Return an ASGI app that answers at `path`.
 
@@ -36,7 +36,7 @@ def app(
     mounts it authenticates callers and runs its lifespan (`app.router.lifespan_context`). With a gate no session is kept
     between calls, so that a caller cannot use the session of another.
     """
-    server = build(started.replace(surroundings=False), gate)
+    server = build_server(started.replace(surroundings=False), gate)
     return app_of(server, hosts, origins, path, stateless=gate is not None)
 
 
@@ -52,7 +52,7 @@ def app_of(
     )  # fmt: skip
 
 
-def serve(started: Started, port: int, token: str | None, ready: Callable[[str], object]) -> None:
+def serve(started: LaunchOptions, port: int, token: str | None, ready: Callable[[str], object]) -> None:
     """Serve on loopback until stopped, with a token if one is given; port 0 means any free port."""
     import uvicorn
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.clients.base import Client
 
 FIX = "Pass `folder` with the absolute path of the project's directory, or use scope global"
-FIX_AFAR = "Pass `project` with the project's id, or use another scope"  # a folder of another machine
-AFAR = "argument or header"  # how a gateway finds it
+GATEWAY_FIX = "Pass `project` with the project's id, or use another scope"  # a folder of another machine
+FOUND_BY_GATEWAY = "argument or header"  # how a gateway finds it
 _NAME_CHARS = 60
 
 
@@ -38,25 +38,25 @@ class Caller(Record):
     session: str | None = None
     agent: str | None = None
     client: str | None = None
-    sees: tuple[str, ...] = SCOPES
+    allowed_scopes: tuple[str, ...] = SCOPES
     tenant: str | None = None  # of the gateway's token
     read_only: bool = False  # of the role of the gateway's token
 
     @property
-    def is_lost(self) -> bool:
+    def has_no_project(self) -> bool:
         return self.project is None and self.folder is None
 
     @property
     def fix(self) -> str:
         """How a caller without a project names one."""
-        return FIX_AFAR if self.found_by == AFAR else FIX
+        return GATEWAY_FIX if self.found_by == FOUND_BY_GATEWAY else FIX
 
     def known_client(self) -> Client | None:
         """Return the caller's client, if Holdfast knows it."""
         return known_client(self.client)
 
 
-class Started(Record):
+class LaunchOptions(Record):
     """The options of the command that started the server: defaults for every caller. `surroundings` is false over HTTP, where
     the client did not start the process and its environment says nothing."""
 
@@ -71,7 +71,7 @@ class Started(Record):
     settings: tuple[tuple[str, Any], ...] = ()  # of the command line, which override those of the home
 
 
-def client_name(started: Started, told: str | None) -> str | None:
+def client_name(started: LaunchOptions, told: str | None) -> str | None:
     """Return the client's name: as it was installed, else as it calls itself, in plain characters."""
     if started.client or not told:
         return started.client

@@ -61,7 +61,7 @@ def get_prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str])
 
 def _boot(memory: Memory, caller: Caller) -> str:
     """Return the boot text of the agent, or of the project."""
-    if caller.is_lost and not caller.agent:
+    if caller.has_no_project and not caller.agent:
         return ""
     known = caller.known_client()
     return memory.boot(scaffolds=known.scaffolds if known else ()).text

@@ -15,10 +15,10 @@ from holdfast.api.memory import Memory
 from holdfast.errors import HoldfastError
 from holdfast.mcp import resources
 from holdfast.mcp.background import BackgroundWork
-from holdfast.mcp.calls import PROJECT, Calls, Context, Gate, describe_project
+from holdfast.mcp.calls import PROJECT, AccessControl, Calls, Context, describe_project
 from holdfast.mcp.early_handshake import SERVER, STATIC_RESULTS
 from holdfast.mcp.guidance import instructions
-from holdfast.mcp.project_resolution import Caller, Started
+from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import BY_NAME
 from holdfast.safety.escape import safe
 from holdfast.safety.model_text import show_hidden
@@ -31,7 +31,7 @@ _LISTS: dict[str, type[types.Result]] = {
 }
 
 
-def build(started: Started, gate: Gate | None = None) -> Server[Any]:
+def build_server(started: LaunchOptions, gate: AccessControl | None = None) -> Server[Any]:
     """Return a server for one home; the gate checks callers, where they have tokens."""
     handlers = _RequestHandlers(Calls(started, gate))
     server: Server[Any] = Server(

@@ -88,10 +88,10 @@ class PostgresChanges:
     def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         if part != "transcripts":
             return self._store.file_ids(scope, part, names)
-        transcripts = self._store.transcript_files(scope)
+        transcripts = self._store.transcripts(scope)
         if len(names) == 1:
-            return {names[0]: transcripts.transcript_file(names[0]).file_id()}
-        here = {entry.name: entry.file_id for entry in transcripts.census()}
+            return {names[0]: transcripts.open(names[0]).file_id()}
+        here = {entry.name: entry.file_id for entry in transcripts.entries()}
         return {name: here.get(name) for name in names}
 
     def run_query(self, question: Callable[[], T]) -> T:

@@ -77,8 +77,8 @@ class Change:
             return True
         stored = self._folders.stored.get((entry.scope, entry.part, clean_text(entry.name)))
         if stored is not None and entry.part == "transcripts":
-            return stored[0] == entry.stamp[0] and stored[2] >= entry.stamp[2]
-        return stored == entry.stamp
+            return stored[0] == entry.file_id[0] and stored[2] >= entry.file_id[2]
+        return stored == entry.file_id
 
     def put(self, entry: IndexEntry, replaced: FileId | None) -> None:
         """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
@@ -88,7 +88,7 @@ class Change:
         plan = plan_update(entry, known, replaced)
         if plan == SKIP:
             return
-        mix = file_fingerprint(entry.stamp, entry.name if entry.part != "notes" else "")
+        mix = file_fingerprint(entry.file_id, entry.name if entry.part != "notes" else "")
         if known is None:
             self._folders.mix(folder, mix)
             id = self._folders.doc_ids.pop()

@@ -249,7 +249,7 @@ def pool_of(settings: PostgresSettings, kind: str = "") -> Pool:
         return pool
 
 
-def hang_up(url: str | None = None) -> None:
+def close_pools(url: str | None = None) -> None:
     """Close the unused connections to an address, or to all; the next caller connects again."""
     with _guard:
         found = [pool for key, pool in _pools.items() if url in (None, key.url)]
@@ -275,4 +275,4 @@ def _is_of_another_pool(record: logging.LogRecord) -> bool:
 
 logging.getLogger("psycopg.pool").addFilter(_is_of_another_pool)
 on_fork(child=_in_child)
-atexit.register(hang_up)
+atexit.register(close_pools)

@@ -95,7 +95,7 @@ class PostgresStore:
 
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
-    def scopes(self) -> list[str]:
+    def list_scopes(self) -> list[str]:
         return [scope for (scope,) in self.database.rows("scopes")]
 
     def list_strays(self) -> list[str]:
@@ -120,7 +120,7 @@ class PostgresStore:
 
         return PostgresTree(self, scope_folder)
 
-    def transcript_files(self, scope_folder: str, lock_seconds: float | None = None) -> PostgresTranscripts:
+    def transcripts(self, scope_folder: str, lock_seconds: float | None = None) -> PostgresTranscripts:
         from holdfast.postgres.transcripts import PostgresTranscripts
 
         return PostgresTranscripts(self, scope_folder)
@@ -128,7 +128,7 @@ class PostgresStore:
     # --- notes -----------------------------------------------------------------------------------------------------
 
     def read_note(self, scope: Scope, key: str) -> FileContent | None:
-        return self.read_name(scope.folder, "notes", f"{key}.md")
+        return self.read_file(scope.folder, "notes", f"{key}.md")
 
     def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
         refs = [(scope.folder, "notes", f"{key}.md") for key in keys]
@@ -141,7 +141,7 @@ class PostgresStore:
             if content := found.get((scope.folder, "notes", f"{key}.md")):
                 yield scope, content
 
-    def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
+    def read_file(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         row = self.database.row("read", scope=scope_folder, part=part, name=name)
         return make_content(*row) if row else None
 
@@ -299,7 +299,7 @@ class PostgresStore:
     def read_document(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         if part == "files":
             return self.tree(scope_folder).read(tuple(name.split("/")))
-        return self.read_name(scope_folder, part, name)
+        return self.read_file(scope_folder, part, name)
 
     def add_documents(self, scope_folder: str, part: str, documents: list[Document]) -> None:
         names = [document.name for document in documents]
@@ -335,11 +335,11 @@ class PostgresStore:
     def list_paths(self) -> list[str]:
         """Return the path that every document and transcript would have in a home."""
         found = []
-        for scope in self.scopes():
+        for scope in self.list_scopes():
             for part in layout.DOCUMENT_PARTS:
                 found += [f"shelf/{scope}/{part}/{entry.name}" for entry in self.entries(scope, part)]
-            transcripts = self.transcript_files(scope)
-            found += [f"shelf/{scope}/{layout.TRANSCRIPTS}/{entry.name}" for entry in transcripts.census()]
+            transcripts = self.transcripts(scope)
+            found += [f"shelf/{scope}/{layout.TRANSCRIPTS}/{entry.name}" for entry in transcripts.entries()]
             found += [f"shelf/{transcript.path}" for transcript in transcripts.list_trashed()]
         return found
 

@@ -235,10 +235,10 @@ class PostgresTranscripts:
     def __init__(self, store: PostgresStore, scope_folder: str) -> None:
         self._store, self._scope = store, scope_folder
 
-    def transcript_file(self, name: str, part: str = TRANSCRIPTS) -> PostgresTranscript:
+    def open(self, name: str, part: str = TRANSCRIPTS) -> PostgresTranscript:
         return PostgresTranscript(self._store, self._scope, name, part)
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         yield from self._list(TRANSCRIPTS)
 
     def wait_for_writers(self) -> None:
@@ -246,7 +246,7 @@ class PostgresTranscripts:
 
     def list_trashed(self) -> list[Transcript]:
         names = layout.sort_trashed_transcripts([entry.name for entry in self._list("trash")])
-        return [self.transcript_file(name, "trash") for name in names]
+        return [self.open(name, "trash") for name in names]
 
     def list_folders(self) -> list[str]:
         return []  # none is on disk

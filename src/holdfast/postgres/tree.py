@@ -123,7 +123,7 @@ class PostgresTree:
             work, lock=self._lock, is_done=lambda: not self._list_below(old) and bool(self._list_below(new))
         )
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         yield from self._store.entries(self._scope, "files")
 
     def list_folders(self) -> list[str]:

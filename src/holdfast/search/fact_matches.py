@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.formats.facts import ALIAS_LABELS, alias_names, fold
+from holdfast.formats.facts import ALIAS_LABELS, alias_names, normalize_name
 from holdfast.index import tokenizer
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def match_facts(index: Index, query: str, filter: SearchFilter, now: str) -> dic
     terms = set(tokenizer.query_terms(query))
     found: dict[int, float] = {}
     for row in index.find_stating_passages(names, filter, now, _MOST_PASSAGES):
-        if fold(row.subject) in names:
+        if normalize_name(row.subject) in names:
             strength = _FULL_MATCH if terms.intersection(tokenizer.query_terms(row.label)) else _SUBJECT_MATCH
         else:
             strength = _LABEL_MATCH
@@ -64,14 +64,14 @@ def _rate(fact: Fact, terms: set[str], named: set[str]) -> tuple[float, float]:
     """Return how well a fact answers, and the share of the query's terms that it has."""
     has_label = not terms.isdisjoint(tokenizer.query_terms(fact.label))
     share = len(terms.intersection(tokenizer.query_terms(f"{fact.subject} {fact.label} {fact.value}"))) / len(terms)
-    if fold(fact.subject) not in named:
+    if normalize_name(fact.subject) not in named:
         return share, share
     return max(share, _SUBJECT_AND_LABEL if has_label else _SUBJECT), share
 
 
 def find_names(query: str) -> set[str]:
     """Return every run of up to four words, folded like a name, except those that are too common to be a name."""
-    words = fold("".join([char if char.isalnum() or char in "-_./+#'" else " " for char in query])).split()
+    words = normalize_name("".join([char if char.isalnum() or char in "-_./+#'" else " " for char in query])).split()
     words = [word.strip("-_./'") for word in words]
     lengths = range(1, _NAME_WORDS + 1)
     runs = {" ".join(words[first : first + length]) for length in lengths for first in range(len(words) - length + 1)}
@@ -80,9 +80,9 @@ def find_names(query: str) -> set[str]:
 
 def expand_names(index: Index, scopes: tuple[str, ...], names: Iterable[str]) -> set[str]:
     """Return these names and all their aliases, also aliases of aliases, folded."""
-    expanded = {fold(name) for name in names}
+    expanded = {normalize_name(name) for name in names}
     groups = [
-        {fold(fact.subject), *[fold(name) for name in alias_names(fact.value, fact.links)]}
+        {normalize_name(fact.subject), *[normalize_name(name) for name in alias_names(fact.value, fact.links)]}
         for fact in index.find_labelled_facts(scopes, sorted(ALIAS_LABELS))
     ]
     while joined := [group for group in groups if group & expanded and not group <= expanded]:

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from holdfast.access.policy import denial_reason
 from holdfast.errors import UsageError
 from holdfast.mcp import http
-from holdfast.mcp.calls import Gate
-from holdfast.mcp.project_resolution import AFAR, Started
+from holdfast.mcp.calls import AccessControl
+from holdfast.mcp.project_resolution import FOUND_BY_GATEWAY, LaunchOptions
 from holdfast.mcp.project_resolution import Caller as McpCaller
 from holdfast.server.body import check_json_size
 from holdfast.server.pipeline import record
@@ -35,10 +35,10 @@ class McpEndpoint:
 
     def __init__(self, pipeline: Pipeline, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs) -> None:
         self._pipeline, self._gateway, self._logs = pipeline, pipeline.gateway, logs
-        gate = Gate(self._admit, self._redact, self._log_failure)
+        gate = AccessControl(self._admit, self._redact, self._log_failure)
         names = tuple([name for host in hosts for name in (host, f"{host}:*")])
         own_origins = tuple([origin for host in names for origin in (f"http://{host}", f"https://{host}")])
-        started = Started(self._gateway.home, settings=tuple(self._gateway.given.items()))
+        started = LaunchOptions(self._gateway.home, settings=tuple(self._gateway.given.items()))
         self._app = http.app(started, hosts=names, origins=(*own_origins, *origins), gate=gate)
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
@@ -81,6 +81,6 @@ class McpEndpoint:
         project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
         session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return McpCaller(
-            AFAR, project or None, None, session or None, caller.agent, "mcp",
+            FOUND_BY_GATEWAY, project or None, None, session or None, caller.agent, "mcp",
             role.scopes, caller.tenant if self._gateway.config().store else None, bool(denial_reason(role, WRITE, None)),
         )  # fmt: skip

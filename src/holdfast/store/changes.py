@@ -92,8 +92,8 @@ class FolderChange(Record):
 def list_files(store: Store, scope: str, part: str) -> list[Entry]:
     """Return the files of a folder."""
     if part == "transcripts":
-        return list(store.transcript_files(scope).census())
-    return list(store.entries(scope, part) if part in _NOTE_PARTS else store.tree(scope).census())
+        return list(store.transcripts(scope).entries())
+    return list(store.entries(scope, part) if part in _NOTE_PARTS else store.tree(scope).entries())
 
 
 class FileChanges:
@@ -136,8 +136,8 @@ class FileChanges:
         if part in _NOTE_PARTS:
             return self._store.file_ids(scope, part, names)
         if part == "transcripts":
-            transcripts = self._store.transcript_files(scope)
-            return {name: transcripts.transcript_file(name).file_id() for name in names}
+            transcripts = self._store.transcripts(scope)
+            return {name: transcripts.open(name).file_id() for name in names}
         tree = self._store.tree(scope)
         return {name: tree.file_id(tuple(name.split("/"))) for name in names}
 
@@ -238,7 +238,7 @@ class FileChanges:
             return False
         if part in _NOTE_PARTS:
             return self._watch.add(self._path(scope, part))
-        tree = self._store.transcript_files(scope) if part == "transcripts" else self._store.tree(scope)
+        tree = self._store.transcripts(scope) if part == "transcripts" else self._store.tree(scope)
         folders = tree.list_folders()
         return bool(folders) and all(self._watch.add(path) for path in folders)
 

@@ -57,7 +57,7 @@ class FileStore:
 
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
-    def scopes(self) -> list[str]:
+    def list_scopes(self) -> list[str]:
         return [path for path, is_scope in self._list_shelf() if is_scope]
 
     def list_strays(self) -> list[str]:
@@ -128,7 +128,7 @@ class FileStore:
 
         return FileTree(self.home, scope_folder, self._lock_seconds if lock_seconds is None else lock_seconds)
 
-    def transcript_files(self, scope_folder: str, lock_seconds: float | None = None) -> TranscriptFiles:
+    def transcripts(self, scope_folder: str, lock_seconds: float | None = None) -> TranscriptFiles:
         from holdfast.store.transcripts import TranscriptFiles
 
         return TranscriptFiles(self.home, scope_folder, self._lock_seconds if lock_seconds is None else lock_seconds)
@@ -136,7 +136,7 @@ class FileStore:
     # --- notes -----------------------------------------------------------------------------------------------------
 
     def read_note(self, scope: Scope, key: str) -> FileContent | None:
-        return self.read_name(scope.folder, "notes", f"{key}.md")
+        return self.read_file(scope.folder, "notes", f"{key}.md")
 
     def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
         folder = self._open(scope.folder, "notes")
@@ -151,7 +151,7 @@ class FileStore:
             if content is not None:
                 yield scope, content
 
-    def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
+    def read_file(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         folder = self._open(scope_folder, part)
         if folder is None:
             return None
@@ -336,7 +336,7 @@ class FileStore:
     def list_digests(self, scope_folder: str, part: str) -> Iterator[tuple[str, str]]:
         from hashlib import sha256
 
-        entries = self.tree(scope_folder).census() if part == "files" else self.entries(scope_folder, part)
+        entries = self.tree(scope_folder).entries() if part == "files" else self.entries(scope_folder, part)
         for name in sorted([entry.name for entry in entries if entry.regular]):
             try:
                 content = self.read_document(scope_folder, part, name)
@@ -349,7 +349,7 @@ class FileStore:
     def read_document(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         if part == "files":
             return self.tree(scope_folder).read(tuple(name.split("/")))
-        return self.read_name(scope_folder, part, name)
+        return self.read_file(scope_folder, part, name)
 
     def add_documents(self, scope_folder: str, part: str, documents: list[Document]) -> None:
         by_folder: dict[str, list[Document]] = {}

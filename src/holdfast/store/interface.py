@@ -127,7 +127,7 @@ class Tree(Protocol):
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         """Move a file or folder; raise `Conflict` if the new path is taken and `NotFound` if there is no old one."""
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield every file by its path."""
 
     def list_folders(self) -> list[str]:
@@ -179,10 +179,10 @@ class Transcript(Protocol):
 class Transcripts(Protocol):
     """The transcripts of one scope."""
 
-    def transcript_file(self, name: str, part: str = ...) -> Transcript:
+    def open(self, name: str, part: str = ...) -> Transcript:
         """Return the transcript `client/session.jsonl`, existing or not, or one in the trash."""
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         """Yield every transcript, in the order of names."""
 
     def wait_for_writers(self) -> None:
@@ -220,7 +220,7 @@ class Store(Protocol):
 
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
-    def scopes(self) -> list[str]:
+    def list_scopes(self) -> list[str]:
         """Return the folder of every scope."""
 
     def list_strays(self) -> list[str]:
@@ -241,7 +241,7 @@ class Store(Protocol):
     def tree(self, scope_folder: str, lock_seconds: float | None = None) -> Tree:
         """Return the agent's own files of a scope."""
 
-    def transcript_files(self, scope_folder: str, lock_seconds: float | None = None) -> Transcripts:
+    def transcripts(self, scope_folder: str, lock_seconds: float | None = None) -> Transcripts:
         """Return the transcripts of a scope."""
 
     # --- notes -----------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class Store(Protocol):
     def find_notes(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         """Yield the notes with this key, in the order of `scopes`."""
 
-    def read_name(self, scope_folder: str, part: str, name: str) -> FileContent | None:
+    def read_file(self, scope_folder: str, part: str, name: str) -> FileContent | None:
         """Return a file of `notes`, `trash` or `archive` by name, or None if there is none."""
 
     def read_batch(self, wanted: list[FileRef]) -> dict[FileRef, FileContent]:

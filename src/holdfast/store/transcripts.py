@@ -224,10 +224,10 @@ class TranscriptFiles:
         self._scope_folder = scope_folder
         self._lock_seconds = lock_seconds
 
-    def transcript_file(self, name: str, part: str = TRANSCRIPTS) -> TranscriptFile:
+    def open(self, name: str, part: str = TRANSCRIPTS) -> TranscriptFile:
         return TranscriptFile(self._home, self._scope_folder, name, self._lock_seconds, part)
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         for client in self._list_clients(TRANSCRIPTS):
             yield from sorted(self._list_files(TRANSCRIPTS, client), key=lambda entry: entry.name)
 
@@ -237,7 +237,7 @@ class TranscriptFiles:
     def list_trashed(self) -> list[Transcript]:
         entries = [entry for client in self._list_clients("trash") for entry in self._list_files("trash", client)]
         names = layout.sort_trashed_transcripts([entry.name for entry in entries if entry.regular])
-        return [self.transcript_file(name, "trash") for name in names]
+        return [self.open(name, "trash") for name in names]
 
     def list_folders(self) -> list[str]:
         top = os.path.join(self._home, "shelf", self._scope_folder, TRANSCRIPTS)

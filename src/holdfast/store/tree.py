@@ -146,7 +146,7 @@ class FileTree:
             except OSError as error:
                 raise from_os(error, f"cannot rename {'/'.join(old)}") from error
 
-    def census(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entry]:
         root = self._open(())
         if root is None:
             return

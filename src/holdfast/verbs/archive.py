@@ -46,7 +46,7 @@ def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> boo
     Return False if another note has the key, if the note may not be restored, or if it cannot be moved.
     """
     try:
-        content = context.store.read_name(scope.folder, archived.part, archived.name)
+        content = context.store.read_file(scope.folder, archived.part, archived.name)
         if content is None:
             return False
         note = parse_note(content.data, content.modified)

@@ -126,7 +126,7 @@ def _export_note(
 ) -> Row | None:
     """Return a note as plain data; None if it was deleted or purged meanwhile, or is left out."""
     try:
-        content = content or context.store.read_name(scope.folder, "notes", name)
+        content = content or context.store.read_file(scope.folder, "notes", name)
         if content is None:
             return None
         parsed = versions.parse_note(content.data, content.modified)

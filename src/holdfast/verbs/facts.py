@@ -37,7 +37,7 @@ def set_fact(
 ) -> FactSet:
     """Write `label: value` into the note of a subject, as of a day; see `Memory.fact`."""
     subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=facts.reads_back)
-    day = dates.day_or_moment(on, "on") if on is not None else dates.now()[:10]
+    day = dates.parse_day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _find_key(context, subject, scope)
     edits: list[facts.FactEdit] = []
 
@@ -61,7 +61,7 @@ def _find_indexed(context: Context, stated: Fact) -> Fact:
     folders = context.visible_folders(None)
     try:
         context.refresh(folders)
-        found = context.query(lambda: context.index.find_facts(folders, [facts.fold(stated.subject)], stated.label, None))
+        found = context.query(lambda: context.index.find_facts(folders, [facts.normalize_name(stated.subject)], stated.label, None))
     except HoldfastError:
         return stated
     same = [fact for fact in found if (fact.path, fact.line, fact.value) == (stated.path, stated.line, stated.value)]
@@ -80,7 +80,7 @@ def list_facts(
     most: int = -1,
 ) -> list[Fact]:
     """Return the facts about a subject, by any of its names; at most `most` of them, behind `last`."""
-    moment = dates.as_of(as_of, "as_of") if as_of is not None else dates.now()
+    moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else dates.now()
     for name in (subject, label):
         if name is not None:
             validate.one_line(name, "subject or label")
@@ -146,7 +146,7 @@ def _find_key(context: Context, subject: str, scope: Scope) -> str:
         return key
     context.refresh(folders, archived=True)
     names = context.query(lambda: expand_names(context.index, folders, [subject]))
-    for name in sorted(names, key=lambda name: name != facts.fold(subject)):
+    for name in sorted(names, key=lambda name: name != facts.normalize_name(subject)):
         for folder in folders:
             found = _find_note_stating(context, folder, name)
             if found:

@@ -45,7 +45,7 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
                 return [scope]
             continue
         archived = context.store.find_archived(scope, [key]).get(key)
-        content = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
+        content = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if content and parse_note(content.data, content.modified).digest == expected and _trash_note(context, scope, key):
             return [scope]
     raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
@@ -98,7 +98,7 @@ def restore(context: Context, key: str, kind: str | None, under: str | None) -> 
 
 def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: str) -> None:
     """Move a note from the trash or the archive back among the notes, under the key `name`."""
-    content = context.store.read_name(scope.folder, trashed.part, trashed.name)
+    content = context.store.read_file(scope.folder, trashed.part, trashed.name)
     note = parse_note(content.data, content.modified) if content else None
     quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.header.id if note else ""), trashed.key)
     versions = list_versions(note) if note else []
@@ -121,8 +121,8 @@ def forget_session(context: Context, session: str, client: str | None) -> Forgot
     """Move the transcript of a session of this caller to the trash."""
     time = dates.now().replace("-", "").replace(":", "")
     for scope in context.visible_scopes(None):
-        transcripts = context.store.transcript_files(scope.folder)
-        files = [transcripts.transcript_file(entry.name) for entry in transcripts.census()]
+        transcripts = context.store.transcripts(scope.folder)
+        files = [transcripts.open(entry.name) for entry in transcripts.entries()]
         moved = [file for file in files if _is_transcript_of(file, session, client) and file.move_to_trash(time)]
         if moved:
             _refresh_transcripts(context, scope)
@@ -134,10 +134,10 @@ def forget_session(context: Context, session: str, client: str | None) -> Forgot
 def restore_session(context: Context, session: str, client: str | None) -> Logged:
     """Restore the transcript of a session from the trash; raise `Conflict` if the session has another one."""
     for scope in context.visible_scopes(None):
-        transcripts = context.store.transcript_files(scope.folder)
+        transcripts = context.store.transcripts(scope.folder)
         for trashed in transcripts.list_trashed():
             file_client, _, name = trashed.name.partition("/")
-            file = transcripts.transcript_file(f"{file_client}/{name.rpartition('--')[0]}.jsonl")
+            file = transcripts.open(f"{file_client}/{name.rpartition('--')[0]}.jsonl")
             if not _is_transcript_of(file, session, client):
                 continue
             if not file.restore(name):

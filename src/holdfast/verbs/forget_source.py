@@ -266,7 +266,7 @@ def _trashed(suspects: Suspects) -> list[_Suspect]:
 
 
 def _read(context: Context, file: _File) -> ParsedNote | None:
-    content = context.store.read_name(file.folder, file.part, file.name)
+    content = context.store.read_file(file.folder, file.part, file.name)
     return versions.parse_note(content.data, content.modified) if content else None
 
 
@@ -280,7 +280,7 @@ def _list_transcripts(context: Context, folders: tuple[str, ...], source: str) -
         [
             f"{folder}/transcripts/{entry.name}"
             for folder in folders
-            for entry in context.store.transcript_files(folder, 0).census()
+            for entry in context.store.transcripts(folder, 0).entries()
             if f"/{entry.name}".endswith(wanted)
         ]
     )

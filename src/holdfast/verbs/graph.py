@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from holdfast.base.record import Record
 from holdfast.errors import Template, UsageError, field
-from holdfast.formats.facts import ALIAS_LABELS, alias_names, fold
+from holdfast.formats.facts import ALIAS_LABELS, alias_names, normalize_name
 from holdfast.safety.hidden_chars import make_name_visible, make_visible
 
 TYPE_CHECKING = False
@@ -121,7 +121,7 @@ class _Links:
         self._links: list[_Link] = []
         self._links_of: dict[str, list[int]] = defaultdict(list)  # by node: positions in `_links`
         facts = list(facts)
-        declaring = {label for label in {fact.label for fact in facts} if fold(label) in ALIAS_LABELS}
+        declaring = {label for label in {fact.label for fact in facts} if normalize_name(label) in ALIAS_LABELS}
         linking = [fact for fact in facts if fact.links and fact.label not in declaring]
         self._join_aliases([fact for fact in facts if fact.label in declaring] if declaring else [])
         self._add_names({fact.subject for fact in facts if fact.label not in declaring}, _IS_SUBJECT)
@@ -132,7 +132,7 @@ class _Links:
 
     def find(self, name: str) -> str | None:
         """Return the node of a name, if a fact names it."""
-        folded = fold(name)
+        folded = normalize_name(name)
         return self._root(folded) if folded in self._spellings else None
 
     def name(self, node: str) -> str:
@@ -173,7 +173,7 @@ class _Links:
     def _order(self, neighbour: tuple[str, int]) -> tuple[object, ...]:
         other, number = neighbour
         fact = self._links[number].fact
-        return other, fact.valid_to is not None, fold(fact.label), fact.valid_from, fact.value, fact.path, fact.line
+        return other, fact.valid_to is not None, normalize_name(fact.label), fact.valid_from, fact.value, fact.path, fact.line
 
     def _join_aliases(self, facts: list[Fact]) -> None:
         """Make one entity of the names that these facts declare to be the same."""
@@ -181,7 +181,7 @@ class _Links:
             self._add_names({fact.subject}, _DECLARES)
             others = alias_names(fact.value, fact.links)
             self._add_names(set(others), _IS_LINKED)
-            for name, other in [(fold(fact.subject), fold(other)) for other in others]:
+            for name, other in [(normalize_name(fact.subject), normalize_name(other)) for other in others]:
                 first, second = sorted((self._root(name), self._root(other)))
                 if first and first != second:
                     self._parents[second] = first
@@ -189,7 +189,7 @@ class _Links:
     def _add_names(self, names: set[str], rank: int) -> None:
         """Add names, and keep the best spelling of each."""
         for name in names:
-            folded = self._folded[name] = fold(name)
+            folded = self._folded[name] = normalize_name(name)
             spelling = (rank, " ".join(name.split()))
             best = self._spellings.get(folded)
             if folded and (best is None or spelling < best):

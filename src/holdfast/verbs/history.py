@@ -308,7 +308,7 @@ class _Writer:
     def _transcript_file(self, session: str) -> Transcript:
         """Return the session's file: where it is already, also under an older id of the project, else in the caller's scope."""
         name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
-        files = [self._context.store.transcript_files(scope.folder).transcript_file(name) for scope in self._scopes]
+        files = [self._context.store.transcripts(scope.folder).open(name) for scope in self._scopes]
         if not files[0].file_id():
             return next((older for older in files[1:] if older.file_id()), files[0])
         return files[0]
@@ -412,7 +412,7 @@ def _find_by_citation(context: Context, what: str) -> tuple[Transcript, int, int
     if match["scope"] not in context.visible_folders(None):
         raise _not_found(what)
     first = int(match["first"])
-    transcript_file = context.store.transcript_files(match["scope"]).transcript_file(match["name"])
+    transcript_file = context.store.transcripts(match["scope"]).open(match["name"])
     return transcript_file, first, int(match["last"] or first)
 
 
@@ -421,7 +421,7 @@ def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcr
     found = [
         (transcript_file, number)
         for folder in context.visible_folders(None)
-        for transcript_file in _files_of_session(context.store.transcript_files(folder), session)
+        for transcript_file in _files_of_session(context.store.transcripts(folder), session)
         if (number := _find_line(transcript_file, id))
     ]
     if not found:
@@ -436,9 +436,9 @@ def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcr
 def _files_of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
     """Yield the files of a session, or all files of a scope."""
     wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
-    for entry in transcript_files.census():
+    for entry in transcript_files.entries():
         if entry.regular and entry.name.endswith(wanted):
-            yield transcript_files.transcript_file(entry.name)
+            yield transcript_files.open(entry.name)
 
 
 def _find_line(transcript_file: Transcript, id: str) -> int | None:

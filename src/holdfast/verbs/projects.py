@@ -54,7 +54,7 @@ def list_projects(context: Context) -> list[KnownProject]:
             notes = [
                 one for one in context.store.entries(f"projects/{id}", "notes") if one.regular and one.name.endswith(".md")
             ]
-            transcripts = [one for one in context.store.transcript_files(f"projects/{id}", 0).census() if one.regular]
+            transcripts = [one for one in context.store.transcripts(f"projects/{id}", 0).entries() if one.regular]
         except DiskTrouble:
             continue  # a folder that cannot be read: `doctor` says so
         last = max([one.file_id[1] for one in notes + transcripts], default=0)
@@ -169,7 +169,7 @@ def _list_known(context: Context) -> str:
 
 
 def _list_ids(context: Context) -> list[str]:
-    return [scope.partition("/")[2] for scope in context.store.scopes() if scope.startswith("projects/")]
+    return [scope.partition("/")[2] for scope in context.store.list_scopes() if scope.startswith("projects/")]
 
 
 def _find_folders(context: Context, links: dict[str, str]) -> tuple[dict[str, dict[str, bool]], set[str]]:

@@ -85,7 +85,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
     if scope not in context.visible_folders(None) or not name or not first.isdecimal():
         return None
     imported = False
-    for line in context.store.transcript_files(scope, 0).transcript_file(name).read_lines():
+    for line in context.store.transcripts(scope, 0).open(name).read_lines():
         if line.number == 1:
             header = transcript.parse_header(line.data)
             imported = header is None or header.imported
@@ -226,7 +226,7 @@ def _is_quarantined(context: Context, scope: Scope, key: str) -> bool:
     try:
         content = context.store.read_note(scope, key)
         if content is None and (archived := context.store.find_archived(scope, [key]).get(key)):
-            content = context.store.read_name(scope.folder, archived.part, archived.name)
+            content = context.store.read_file(scope.folder, archived.part, archived.name)
     except HoldfastError:
         return False  # not a file that can be read as a note
     return content is not None and versions.parse_note(content.data, content.modified).trust in context.config.quarantine

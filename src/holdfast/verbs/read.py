@@ -127,7 +127,7 @@ def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None =
     from holdfast.formats import transcript
     from holdfast.store.interface import Position
 
-    transcript_file = store.transcript_files(found.scope, 0).transcript_file(found.name)
+    transcript_file = store.transcripts(found.scope, 0).open(found.name)
     first = found.lines[0]
     lines = transcript_file.read_lines(Position(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
@@ -196,7 +196,7 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
         return LocatedNote(scope, _parse_unpurged(context, scope, key, content), None)
     for scope in scopes:
         archived = context.store.find_archived(scope, [key]).get(key)
-        found = context.store.read_name(scope.folder, archived.part, archived.name) if archived else None
+        found = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if found is not None:
             return LocatedNote(scope, _parse_unpurged(context, scope, key, found), archived)
     raise _explain_missing(context, key)
@@ -228,8 +228,8 @@ def _explain_missing(context: Context, key: str) -> NotFound:
 
 def get(context: Context, key: str, kind: str | None, as_of: When, known_at: When) -> Note:
     """Return the note with a key, or the version of it that held at a time; reading counts as use."""
-    known = dates.as_of(known_at, "known_at") if known_at is not None else None
-    moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+    known = dates.parse_as_of(known_at, "known_at") if known_at is not None else None
+    moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else known
     found = find_note(context, key, kind)
     quarantine = context.config.quarantine
     if moment:
@@ -338,7 +338,7 @@ def _find_note_file(
     if part == "notes":
         if content is not None or last is None:
             return key, None, content
-        return key, last, store.read_name(scope.folder, last.part, last.name)
+        return key, last, store.read_file(scope.folder, last.part, last.name)
     if content is None:
         return key, None, store.read_note(scope, key)
     return key, last if last and last.name == name else None, content

@@ -58,7 +58,7 @@ def recall(
         context, query, scope=scope, kind=kind, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at,
         mode=mode, sort=sort,
     )  # fmt: skip
-    present = dates.moment(now, "now") if now is not None else None
+    present = dates.parse_moment(now, "now") if now is not None else None
     if not context.config.enabled:
         return Answer((), mode, True, "memory is disabled", True)
     reason = context.refresh(search_filter.scopes, archived=True)
@@ -99,8 +99,8 @@ def make_filter(
         raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
     if mode != "recent" and not query.strip():
         raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
-    known = dates.as_of(known_at, "known_at") if known_at is not None else None
-    moment = dates.as_of(as_of, "as_of") if as_of is not None else known
+    known = dates.parse_as_of(known_at, "known_at") if known_at is not None else None
+    moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else known
     wanted_type = validate.choice(type, TYPES, "type") if type else None
     folders: tuple[str, ...] = ()
     if caller.config.enabled:
@@ -232,7 +232,7 @@ def _read_hit(context: Context, found: FoundPassage, content: FileContent | None
             from holdfast.verbs.read import hit_of_file, hit_of_turn
 
             return (hit_of_turn if found.turn else hit_of_file)(context.store, found, content)
-        content = content or context.store.read_name(found.scope, found.part, found.name)
+        content = content or context.store.read_file(found.scope, found.part, found.name)
     except HoldfastError:
         return None
     if content is None:

@@ -19,7 +19,7 @@ def run(context: Context, dry_run: bool) -> list[Note]:
 
     With `dry_run`, change nothing and return those that would be archived.
     """
-    scopes = [Scope.of_folder(folder) for folder in context.store.scopes()]
+    scopes = [Scope.of_folder(folder) for folder in context.store.list_scopes()]
     context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
     expired = {scope: _find_expired(context, scope) for scope in scopes}
     if not dry_run:
@@ -74,6 +74,6 @@ def _empty_trash(context: Context, scope: Scope, before: str) -> None:
         if note.part == "trash" and note.time < before:
             context.store.erase_file(scope, note.part, note.name)
     compact = before.replace("-", "").replace(":", "")  # as the names of trashed transcripts have it
-    for transcript_file in context.store.transcript_files(scope.folder).list_trashed():
+    for transcript_file in context.store.transcripts(scope.folder).list_trashed():
         if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < compact:
             transcript_file.erase()

@@ -41,7 +41,7 @@ def all_folders(context: Context, kind: str | None = None) -> tuple[str, ...]:
     require_person(context, "look into scopes that are not theirs")
     wanted = (validate.choice(kind, SCOPES, "scope"),) if kind else SCOPES
     kinds = [kind for kind in wanted if kind in context.config.allowed_scopes]
-    return tuple([folder for folder in context.store.scopes() if Scope.of_folder(folder).kind in kinds])
+    return tuple([folder for folder in context.store.list_scopes() if Scope.of_folder(folder).kind in kinds])
 
 
 def require_person(caller: Caller, what: str) -> None:
@@ -119,7 +119,7 @@ def mark_untrusted(
     """
     trusts = context.config.quarantine
     for _ in range(_ATTEMPTS):
-        content = context.store.read_name(scope.folder, part, name)
+        content = context.store.read_file(scope.folder, part, name)
         note = versions.parse_note(content.data, content.modified) if content else None
         if content is None or note is None or expected not in (None, note.digest):
             return None

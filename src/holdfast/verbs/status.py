@@ -77,7 +77,7 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
     if not context.config.enabled:
         return _disabled_status(context, whole)
     visible, exists = context.visible_folders(None), context.store.exists()
-    folders = tuple(dict.fromkeys([*visible, *(context.store.scopes() if exists and whole else ())]))
+    folders = tuple(dict.fromkeys([*visible, *(context.store.list_scopes() if exists and whole else ())]))
     degraded = context.refresh(folders, archived=True) or _missing_vectors(context) or _lost_purges(context)
     last_writes: dict[str, str] = {}
     for folder in context.query(context.index.count_files) if exists else ():
@@ -182,8 +182,8 @@ def _database_size(home: str, name: str) -> int:
 def _scope_status(context: Context, scope: str, visible: bool, last_write: str) -> ScopeStatus:
     """Count the regular files of a scope in the store: a link or a pipe is not a note."""
     notes = [entry for entry in context.store.entries(scope, "notes") if entry.regular and entry.name.endswith(".md")]
-    files = [entry for entry in context.store.tree(scope, 0).census() if entry.regular]
-    transcripts = [entry for entry in context.store.transcript_files(scope, 0).census() if entry.regular]
+    files = [entry for entry in context.store.tree(scope, 0).entries() if entry.regular]
+    transcripts = [entry for entry in context.store.transcripts(scope, 0).entries() if entry.regular]
     archived = [one for one in context.store.list_trash(Scope.of_folder(scope)) if one.part == "archive"]
     return ScopeStatus(
         scope=scope,
@@ -217,7 +217,7 @@ def reindex(context: Context) -> Reindexed:
     start = time.monotonic()
     context.index.reset()
     context.sync.reset()
-    context.sync.refresh_once(tuple(context.store.scopes()), archived=True)
+    context.sync.refresh_once(tuple(context.store.list_scopes()), archived=True)
     total = context.index.count_all()
     seconds = round(time.monotonic() - start, 3)
     return Reindexed(notes=total.notes, files=total.files, passages=total.passages, facts=total.facts, seconds=seconds)

@@ -115,7 +115,7 @@ def _list_decisions(context: Context, id: str, parsed: ParsedNote) -> list[Perso
 
 def read_note(context: Context, folder: str, name: str) -> ParsedNote | None:
     """Return the note in a file of a scope; None if there is none."""
-    content = context.store.read_name(folder, "notes", name)
+    content = context.store.read_file(folder, "notes", name)
     return note_versions.parse_note(content.data, content.modified) if content else None
 
 

@@ -113,8 +113,8 @@ def check_draft(
 
 
 def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]:
-    start = dates.moment(valid_from, "valid_from") if valid_from is not None else None
-    end = dates.moment(valid_to, "valid_to") if valid_to is not None else None
+    start = dates.parse_moment(valid_from, "valid_from") if valid_from is not None else None
+    end = dates.parse_moment(valid_to, "valid_to") if valid_to is not None else None
     if end and end <= (start or dates.now()):
         fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
         what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")

@@ -156,7 +156,7 @@ class RemoteMemory(MemoryInterface):
         subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=reads_back)
         body = {
             "subject": subject, "label": label, "value": value, "scope": self._caller.scope(scope).kind, "many": many or None,
-            "on": dates.day_or_moment(on, "on") if on is not None else None, "made_from": source_list(made_from),
+            "on": dates.parse_day_or_moment(on, "on") if on is not None else None, "made_from": source_list(made_from),
             "origin": self._caller.origin_field(origin),
         }  # fmt: skip
         fact_set = parse_record(FactSet, self._request("POST", "/v1/facts", drop_none(body), keyed=True))
@@ -317,9 +317,9 @@ class RemoteMemory(MemoryInterface):
         body = {
             "query": query, "scope": scope, "type": type or None, "tags": list(parse_tags(tags)) or None, "mode": mode,
             "sort": sort, "limit": _MOST_HITS if several else limit,
-            "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
+            "as_of": dates.parse_as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": search_filter.known_at, "kind": None if several else kind or None, "explain": explain or None,
-            "now": dates.moment(now, "now") if now is not None else None,
+            "now": dates.parse_moment(now, "now") if now is not None else None,
         }  # fmt: skip
         answer = parse_record(Answer, self._request("POST", "/v1/recall", drop_none(body), repeatable=True))
         return _keep_kinds(answer, kinds, limit) if several else answer
@@ -327,8 +327,8 @@ class RemoteMemory(MemoryInterface):
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
         validate.existing_key(key)
         query = {
-            "as_of": dates.as_of(as_of, "as_of") if as_of is not None else None,
-            "known_at": dates.as_of(known_at, "known_at") if known_at is not None else None,
+            "as_of": dates.parse_as_of(as_of, "as_of") if as_of is not None else None,
+            "known_at": dates.parse_as_of(known_at, "known_at") if known_at is not None else None,
         }
         return self._caller.ask_nearest(scope, lambda kind: self._get_note(kind, key, query))
 
@@ -366,7 +366,7 @@ class RemoteMemory(MemoryInterface):
         scope: str | None = None,
         history: bool = False,
     ) -> List[Fact]:
-        day = dates.as_of(as_of, "as_of") if as_of is not None else None
+        day = dates.parse_as_of(as_of, "as_of") if as_of is not None else None
         for name in (subject, label):
             if name is not None:
                 validate.one_line(name, "subject or label")
@@ -412,12 +412,12 @@ class RemoteMemory(MemoryInterface):
             yield from bulk.export_notes(self._gateway, self._caller_headers(), query, self._caller.progress, left_out)
 
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
-        day = dates.as_of(as_of, "as_of") if as_of is not None else None
+        day = dates.parse_as_of(as_of, "as_of") if as_of is not None else None
         query = {"entity": entity, "depth": depth, "as_of": day, "scope": self._scope_kind(scope)}
         return parse_record(Graph, self._request("GET", "/v1/graph", query=query))
 
     def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
-        day = dates.as_of(as_of, "as_of") if as_of is not None else None
+        day = dates.parse_as_of(as_of, "as_of") if as_of is not None else None
         query = {"from": start, "to": end, "as_of": day, "scope": self._scope_kind(scope)}
         return parse_records(Edge, self._request("GET", "/v1/graph/path", query=query), "path")
 

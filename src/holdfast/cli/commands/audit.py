@@ -27,7 +27,7 @@ def list_(call: Invocation) -> int:
     if call["outcome"] not in (None, "allowed", "denied"):
         raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
     wanted = call.given("before", "agent", "action", "outcome")
-    wanted |= {name: dates.moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
+    wanted |= {name: dates.parse_moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
     ledger = ledger_of(call)
     try:
         entries, cursor = ledger.audit.list(limit=limit, **wanted)
@@ -86,7 +86,7 @@ def _must_be_there(settings: Config, ledger: Ledger) -> None:
 
     if ledger.audit.last() is None and not ledger.agents.list():
         store = settings_of(settings, None, all_agents=True)
-        if not PostgresStore(store, settings.home, settings.lock_seconds).scopes():
+        if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()
             raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
 

@@ -11,7 +11,7 @@ from holdfast.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
-    from holdfast.mcp.project_resolution import Started
+    from holdfast.mcp.project_resolution import LaunchOptions
 
 _TO_ALL = "without a token: every user of this machine may read and write this home"
 
@@ -35,7 +35,7 @@ def mcp(call: Invocation) -> int:
     if connection.answer_handshake(_load):
         from holdfast.mcp import server, stdio
 
-        stdio.serve(server.build(_started(call)), connection)
+        stdio.serve(server.build_server(_started(call)), connection)
     elif connection.is_loading:
         os._exit(0)  # nothing is open yet, and Python cannot end well in the middle of an import
     return 0
@@ -61,10 +61,10 @@ def _http(call: Invocation) -> int:
     return 0
 
 
-def _started(call: Invocation) -> Started:
-    from holdfast.mcp.project_resolution import Started
+def _started(call: Invocation) -> LaunchOptions:
+    from holdfast.mcp.project_resolution import LaunchOptions
 
-    started = Started(call["home"], call["project"], call["session"], call["agent"], call["client"])
+    started = LaunchOptions(call["home"], call["project"], call["session"], call["agent"], call["client"])
     started = started.replace(settings=tuple(call.store_settings().items()))
     if call["url"] is None and call["token_file"] is None:
         return started

@@ -72,9 +72,9 @@ def _tell_nothing(call: Invocation) -> None:
     """That nothing waits here; a person is told how much waits where they are not."""
     elsewhere = 0
     if call.memory.origin == "user" and not call.is_remote:  # a gateway writes down who asks: only with --everywhere
-        from holdfast.api.pagination import waiting
+        from holdfast.api.pagination import review_page
 
-        elsewhere = waiting(call.memory, 1, everywhere=True)[2]
+        elsewhere = review_page(call.memory, 1, everywhere=True)[2]
     count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"
     more = f" here; {count} elsewhere: `holdfast review --everywhere`" if elsewhere else ""
     call.screen.nothing(f"nothing is in quarantine{more}")

@@ -126,7 +126,7 @@ def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
 
 def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
     filters = params.given("agent", "action", "outcome")
-    filters |= {name: dates.moment(text, name) for name, text in params.given("since", "until").items()}
+    filters |= {name: dates.parse_moment(text, name) for name, text in params.given("since", "until").items()}
     before = int(params.cursor) if params.cursor else None
     found, following = request.gate.ledger.audit.list(limit=params.limit, before=before, **filters)
     return AuditPage(audit=list(found), next=None if following is None else str(following))

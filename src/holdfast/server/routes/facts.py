@@ -81,7 +81,7 @@ class GraphPath(ResponseModel, kw_only=True):
 
 def list_facts(request: AuthorizedRequest, params: ListFacts) -> FactPage:
     filters = params.given("subject", "label", "as_of", "scope", "history")
-    found, following = pagination.facts(request.memory, params.limit, params.cursor, **filters)
+    found, following = pagination.facts_page(request.memory, params.limit, params.cursor, **filters)
     return FactPage(facts=found, next=following)
 
 

@@ -47,7 +47,7 @@ def get_pairs(request: AuthorizedRequest, params: GetPairs) -> dict[str, Any]:
             return {"memory": [_pair(request.memory.get(params.key, scope="agent"))]}
         except NotFound:
             return {"memory": []}
-    return {"memory": [_pair(note) for note in pagination.every(request.memory, "agent")]}
+    return {"memory": [_pair(note) for note in pagination.iterate_notes(request.memory, "agent")]}
 
 
 def store_pair(request: AuthorizedRequest, params: StorePair) -> dict[str, Any]:

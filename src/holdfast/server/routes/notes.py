@@ -144,7 +144,7 @@ class Cleared(ResponseModel, kw_only=True):
 
 def list_notes(request: AuthorizedRequest, params: ListNotes) -> NotePage:
     filters = params.given("scope", "type", "tags", "source", "archived")
-    notes, following = pagination.page(request.memory, params.limit, params.cursor, **filters)
+    notes, following = pagination.list_page(request.memory, params.limit, params.cursor, **filters)
     return NotePage(notes=notes, next=following)
 
 
@@ -180,7 +180,7 @@ def forget_note(request: AuthorizedRequest, params: NotePath) -> Forgotten:
 
 
 def list_versions(request: AuthorizedRequest, params: ListVersions) -> VersionPage:
-    found, following = pagination.versions(request.memory, params.key, params.limit, params.cursor, scope=params.scope)
+    found, following = pagination.history_page(request.memory, params.key, params.limit, params.cursor, scope=params.scope)
     return VersionPage(versions=found, next=following)
 
 
@@ -194,7 +194,7 @@ def clear_scope(request: AuthorizedRequest, params: ClearScope) -> Cleared:
 
 
 def list_trash(request: AuthorizedRequest, params: ListTrash) -> TrashPage:
-    found, following = pagination.binned(request.memory, params.limit, params.cursor, **params.given("scope"))
+    found, following = pagination.trash_page(request.memory, params.limit, params.cursor, **params.given("scope"))
     return TrashPage(trash=found, next=following)
 
 

@@ -72,7 +72,7 @@ def purge(request: AuthorizedRequest, params: Purge) -> Receipt:
 
 
 def list_receipts(request: AuthorizedRequest, params: ListReceipts) -> ReceiptPage:
-    found, following = pagination.receipts(request.memory, params.limit, params.cursor)
+    found, following = pagination.receipts_page(request.memory, params.limit, params.cursor)
     return ReceiptPage(receipts=found, next=following)
 
 

@@ -80,7 +80,7 @@ def list_quarantined(request: AuthorizedRequest, params: ListQuarantined) -> Qua
         request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
     elif agent is not None:
         _check_agent_exists(request, agent)
-    found, following, count = pagination.waiting(
+    found, following, count = pagination.review_page(
         request.memory, params.limit, params.cursor, **params.given("scope", "everywhere")
     )
     return QuarantinePage(notes=found, next=following, waiting=count)

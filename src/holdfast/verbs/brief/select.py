@@ -391,7 +391,7 @@ def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe
     if not dated:
         return _view(note, now, set(), unsafe)
     folders = context.visible_folders(None)
-    known = context.query(lambda: context.index.find_facts(folders, {facts.fold(subject)}, None, now))
+    known = context.query(lambda: context.index.find_facts(folders, {facts.normalize_name(subject)}, None, now))
     current = [fact for fact in known if not fact.quarantined]
     lines = {fact.line - note.lines[0] for fact in current if fact.path == note.path}
     ended = [line for line in dated if line.line not in lines and line.valid_from <= now]

@@ -31,7 +31,7 @@ class DocumentsCopy:
 
     def find_conflicts(self) -> Iterator[str]:
         """Yield the documents that the target has with other bytes; note those that are missing or cannot be copied."""
-        scopes = self._old.scopes()
+        scopes = self._old.list_scopes()
         self.left += [f"{path}: no scope" for path in self._old.list_strays()]
         self.left += [f"{path!a}: a name that is not UTF-8" for scope in scopes for path in self._old.list_misnamed(scope)]
         self.left += [f"{scope}/{path}: {why}" for scope in scopes for path, why in self._old.list_unknown_files(scope)]
@@ -58,7 +58,7 @@ class DocumentsCopy:
                 self._new.add_documents(scope, part, batch)
                 self.copied += len(batch)
                 self._progress.step(len(batch))
-        for scope in self._old.scopes():
+        for scope in self._old.list_scopes():
             for path in self._old.list_empty_folders(scope):
                 self._new.tree(scope).create_folder(tuple(path.split("/")))
         self._progress.end()

@@ -54,9 +54,9 @@ class TranscriptsCopy:
             self._existing[ref] = existing
 
     def _list_transcripts(self) -> Iterator[_TranscriptRef]:
-        for scope in self._old.scopes():
-            transcript_files = self._old.transcript_files(scope)
-            yield from [_TranscriptRef(scope, TRANSCRIPTS, entry.name) for entry in transcript_files.census() if entry.regular]
+        for scope in self._old.list_scopes():
+            transcript_files = self._old.transcripts(scope)
+            yield from [_TranscriptRef(scope, TRANSCRIPTS, entry.name) for entry in transcript_files.entries() if entry.regular]
             yield from [_TranscriptRef(scope, "trash", trashed.name) for trashed in transcript_files.list_trashed()]
 
     def _read_lines(self, store: Any, ref: _TranscriptRef) -> Iterator[bytes]:
@@ -115,7 +115,7 @@ class TranscriptsCopy:
 
 
 def _open_transcript(store: Any, ref: _TranscriptRef) -> Transcript:
-    transcript_file: Transcript = store.transcript_files(ref.scope).transcript_file(ref.name, ref.part)
+    transcript_file: Transcript = store.transcripts(ref.scope).open(ref.name, ref.part)
     return transcript_file
 
 

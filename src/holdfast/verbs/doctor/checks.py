@@ -64,11 +64,11 @@ def _check_home(context: Context) -> list[Problem]:
     problems += (read_only or _check_disk(context, fixes)) + _check_hooks(context)
     if not permissions.can_list_scopes(home):
         return problems + ([] if read_only else permissions.check_access(home, fixes))
-    obstacles = permissions.check_obstacles(home, fixes, context.store.scopes)
+    obstacles = permissions.check_obstacles(home, fixes, context.store.list_scopes)
     if obstacles:
         return problems + obstacles
-    problems += [] if read_only else permissions.check_access(home, fixes, context.store.scopes())
-    scopes = permissions.readable_scopes(home, context.store.scopes())
+    problems += [] if read_only else permissions.check_access(home, fixes, context.store.list_scopes())
+    scopes = permissions.readable_scopes(home, context.store.list_scopes())
     checks: list[Callable[[], list[Problem]]] = [partial(_check_names, context, fixes, scopes)]
     if enabled:
         checks = [
@@ -105,7 +105,7 @@ def _check_postgres(context: Context) -> list[Problem]:
     if not config.enabled:
         return problems
     try:
-        scopes = tuple(context.store.scopes())
+        scopes = tuple(context.store.list_scopes())
         problems += backend.problems(config, context.index)
         problems += _check_index(context, fixes, scopes) + _check_marker(context, fixes)
         problems += _check_files(context, fixes, scopes) + _check_trees(context, fixes, scopes)
@@ -252,7 +252,7 @@ def _check_heartbeat(context: Context, fixes: Fixes, scope: str) -> list[Problem
 def _check_overview(context: Context, fixes: Fixes, scope: str) -> list[Problem]:
     """Report entry files in a tree without an overview page: no briefing mentions them."""
     tree = context.store.tree(scope, 0)
-    names = [entry.name for entry in tree.census() if entry.regular and entry.name.endswith(".md")]
+    names = [entry.name for entry in tree.entries() if entry.regular and entry.name.endswith(".md")]
     if not names or overviews(context.store, Scope.of_folder(scope), most=1):
         return []
     first = next((name for name in names if parse_file_header(name, _read_tree_file(context, scope, name) or "").name), None)
@@ -319,7 +319,7 @@ def _list_fact_files(context: Context, scopes: tuple[str, ...]) -> Iterator[_Fac
             if entry.regular and entry.name.endswith(".md") and (whole := _read_if_dated(context, scope, "notes", entry.name)):
                 text, (first, _) = note_file.read_current_text(whole)
                 yield _FactFile(scope, "notes", entry.name, text, first)
-        for entry in context.store.tree(scope, 0).census():
+        for entry in context.store.tree(scope, 0).entries():
             if entry.regular and (whole := _read_if_dated(context, scope, "files", entry.name)):
                 yield _FactFile(scope, "files", entry.name, note_file.replace_invalid(whole), 1)
 
@@ -328,7 +328,7 @@ def _read_if_dated(context: Context, scope: str, part: str, name: str) -> str:
     """Return the text of a file that has a date in brackets; "" for others and for files that cannot be read."""
     try:
         if part == "notes":
-            content = context.store.read_name(scope, part, name)
+            content = context.store.read_file(scope, part, name)
         else:
             content = context.store.tree(scope, 0).read(tuple(name.split("/")))
     except HoldfastError:
@@ -371,7 +371,7 @@ def _check_index_rows(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -
         names_by_part = {
             ("notes", "note"): {entry.name for entry in context.store.entries(scope, "notes")},
             ("archive", "archived note"): {entry.name for entry in context.store.entries(scope, "archive")},
-            ("transcripts", "transcript"): {entry.name for entry in context.store.transcript_files(scope, 0).census()},
+            ("transcripts", "transcript"): {entry.name for entry in context.store.transcripts(scope, 0).entries()},
         }
         for (part, kind), names in names_by_part.items():
             rows = set(context.query(partial(context.index.file_ids, scope, part)))

@@ -82,7 +82,7 @@ def problems(context: Context) -> list[Problem]:
 
 
 def _search_files(context: Context) -> Iterator[_Finding]:
-    files = [file for scope in context.store.scopes() for file in _list_files(context, scope)]
+    files = [file for scope in context.store.list_scopes() for file in _list_files(context, scope)]
     context.progress.start("looking for secrets", len(files))
     try:
         for file in files:
@@ -111,7 +111,7 @@ def _list_files(context: Context, scope: str) -> Iterator[_File]:
     for entry in context.store.entries(scope, "notes"):
         if entry.regular and entry.name.endswith(".md"):
             yield _File(scope, "notes", entry.name)
-    for entry in context.store.tree(scope, 0).census():
+    for entry in context.store.tree(scope, 0).entries():
         if entry.regular:
             yield _File(scope, "files", entry.name)
 
@@ -120,7 +120,7 @@ def _visible_text(context: Context, file: _File) -> str:
     """Return a file's text without hidden characters, which must not hide a secret; "" if it cannot be read."""
     try:
         if file.part == "notes":
-            content = context.store.read_name(file.scope, file.part, file.name)
+            content = context.store.read_file(file.scope, file.part, file.name)
         else:
             content = context.store.tree(file.scope, 0).read(tuple(file.name.split("/")))
     except HoldfastError:
@@ -130,7 +130,7 @@ def _visible_text(context: Context, file: _File) -> str:
 
 def _is_allowed(context: Context, file: _File, rules: set[str]) -> bool:
     """Return whether a person allowed this note to keep secrets of these rules."""
-    content = context.store.read_name(file.scope, "notes", file.name)
+    content = context.store.read_file(file.scope, "notes", file.name)
     if content is None:
         return True
     parsed = versions.parse_note(content.data, content.modified)
@@ -158,8 +158,8 @@ def _list_transcripts(context: Context) -> list[_Transcript]:
     """Return every transcript, the last written first."""
     found = [
         _Transcript(entry.file_id[1], entry.file_id[2], scope, entry.name)
-        for scope in context.store.scopes()
-        for entry in context.store.transcript_files(scope, 0).census()
+        for scope in context.store.list_scopes()
+        for entry in context.store.transcripts(scope, 0).entries()
         if entry.regular
     ]
     return sorted(found, reverse=True)
@@ -185,7 +185,7 @@ def _search_transcripts(context: Context) -> Iterator[_Finding]:
 def _search_transcript(context: Context, file: _File, max_bytes: int) -> _Finding | None:
     bytes_left = max_bytes
     try:
-        for line in context.store.transcript_files(file.scope, 0).transcript_file(file.name).read_lines():
+        for line in context.store.transcripts(file.scope, 0).open(file.name).read_lines():
             bytes_left -= len(line.data)
             if bytes_left < 0:
                 break

@@ -8,7 +8,7 @@ from holdfast.base import dates
 from holdfast.base.ids import new_id
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index import tokenizer
-from holdfast.ledger.purges import LINE_LEAST, folded, lines_of
+from holdfast.ledger.purges import MIN_LINE, fold_text, long_lines
 from holdfast.models import Receipt
 from holdfast.verbs import render
 from holdfast.verbs.purge.patterns import MIN_LINE, Patterns
@@ -73,17 +73,17 @@ class PurgeJob:
 
     def allow_shared_turns(self, turns: Iterable[str]) -> None:
         """Find the turns that a note or a file says too, as a whole or as a line."""
-        wanted = {folded(text) for text in turns}
+        wanted = {fold_text(text) for text in turns}
         paths = [path for path in self._verifier.list_files("shelf") if _is_prose(path)] if wanted else []
         for text in self._verifier.read_texts(paths):
-            self._allowed |= wanted & {folded(text), *lines_of(text)}
+            self._allowed |= wanted & {fold_text(text), *long_lines(text)}
 
     def _lines_said_in(self, paths: Iterable[str]) -> set[str]:
         """Return those of the purged lines and whole texts, folded, that these files say."""
-        wanted = {folded(text) for text in self.texts} | {line for text in self.texts for line in _long_lines(text)}
+        wanted = {fold_text(text) for text in self.texts} | {line for text in self.texts for line in _long_lines(text)}
         said: set[str] = set()
         for text in self._verifier.read_texts(paths):
-            whole = folded(text)
+            whole = fold_text(text)
             if self.within_lines:
                 said |= {line for line in wanted if line in whole}
             else:
@@ -96,7 +96,7 @@ class PurgeJob:
         They are on disk when this returns.
         """
         purges = self.context.ledger.purges
-        refused = [text for text in texts if folded(text) not in self._allowed]
+        refused = [text for text in texts if fold_text(text) not in self._allowed]
         refused_lines = [line for line in lines if line not in self._allowed]
         wanted = [*purges.digests(refused, refused_lines), *digests, *self.marks]
         self._earlier_receipts |= purges.receipts_of(self.marks) - {self.id}
@@ -273,9 +273,9 @@ def _is_prose(path: str) -> bool:
 
 
 def _long_lines(text: str) -> set[str]:
-    return {line for raw in text.split("\n") if len(line := folded(raw)) >= MIN_LINE}
+    return {line for raw in text.split("\n") if len(line := fold_text(raw)) >= MIN_LINE}
 
 
 def refusable_lines(texts: Iterable[str]) -> list[str]:
     """Return the lines of these texts, folded, that are long enough to be refused by themselves."""
-    return [line for text in texts for line in lines_of(text) if len(line) >= LINE_LEAST]
+    return [line for text in texts for line in long_lines(text) if len(line) >= MIN_LINE]

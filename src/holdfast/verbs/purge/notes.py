@@ -88,7 +88,7 @@ def _read_files(store: Store, scopes: list[Scope], key: str) -> dict[_File, File
     found = {}
     for scope in scopes:
         for file in _list_files(store, scope, key):
-            content = store.read_name(scope.folder, file.part, file.name)
+            content = store.read_file(scope.folder, file.part, file.name)
             if content is not None:
                 found[file] = content
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.errors import DOCTOR, Damaged, NotFound, Template, command
-from holdfast.ledger.purges import folded
+from holdfast.ledger.purges import fold_text
 from holdfast.models import Receipt, Scope
 from holdfast.verbs.purge.verify_files import TABLE_PREFIX, USER_FOLDERS
 
@@ -86,7 +86,7 @@ class ReceiptMask:
     ) -> None:  # fmt: skip
         self._kind = kind
         self._fixed_lines = frozenset(fixed_lines)  # our own sentences: never made from a text
-        words = {word for text in texts for word in folded(text).replace("-", " ").split()}
+        words = {word for text in texts for word in fold_text(text).replace("-", " ").split()}
         self._all_words, self._long_words = "\n".join(words), [word for word in words if len(word) >= _MIN_WORD]
         self._replacement = f"({ids[0]})" if ids else "(its key is not kept)"
         self._key = _whole_word(key) if key and self._repeats_text(key) else None
@@ -134,7 +134,7 @@ class ReceiptMask:
 
     def _repeats_text(self, name: str) -> bool:
         """Return whether a name contains a word of the purged text, or is part of one."""
-        plain = folded(name)
+        plain = fold_text(name)
         parts = [part for part in _SEPARATORS.split(plain) if len(part) >= _MIN_WORD]
         return any(part in self._all_words for part in parts) or any(word in plain for word in self._long_words)
 

@@ -94,7 +94,7 @@ def _continue(context: Context, receipt: Stored) -> Stored:
     if not all(_is_gone(context, receipt["id"], path) for path, _ in receipt.get("left", [("", "")])):
         return receipt
     try:
-        context.refresh(tuple(context.store.scopes()), archived=True)
+        context.refresh(tuple(context.store.list_scopes()), archived=True)
         receipt = _count_masked(context, receipt, context.ledger.done.mask(is_purged))
         context.query(lambda: context.index.scrub(_BUSY_SECONDS, rewrite=True))
         context.ledger.scrub(_BUSY_SECONDS)
@@ -147,7 +147,7 @@ def _write_listings(context: Context, receipt: Stored) -> list[list[str]]:
     """
     reasons = dict(receipt["left"])
     if receipt["state"] == "begun":
-        paths = [f"shelf/{folder}/index.md" for folder in context.store.scopes()]
+        paths = [f"shelf/{folder}/index.md" for folder in context.store.list_scopes()]
     else:
         paths = [path for path in reasons if _is_listing(path)]
     failed = [path for path in paths if not context.sync.write_listing(_scope_of_listing(path))]
@@ -190,12 +190,12 @@ def _is_listing(path: str) -> bool:
 def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope, str]]:
     """Return the scope and key of each note that an interrupted purge left, found by digest: the receipt may not keep keys."""
     found = []
-    for folder in context.store.scopes():
+    for folder in context.store.list_scopes():
         scope = Scope.of_folder(folder)
         files = [("notes", entry.name, entry.name[:-3]) for entry in context.store.entries(folder, "notes") if entry.regular]
         files += [(trashed.part, trashed.name, trashed.key) for trashed in context.store.list_trash(scope)]
         for part, name, key in files:
-            content = context.store.read_name(folder, part, name)
+            content = context.store.read_file(folder, part, name)
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
             if any(context.ledger.purges.would_undo(receipt["id"], text, path) for text in texts):

@@ -9,7 +9,7 @@ from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats import note_file
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
-from holdfast.ledger.purges import WORD_LEAST, folded, lines_of
+from holdfast.ledger.purges import MIN_WORD, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
@@ -35,23 +35,23 @@ _IN_HEADER = "it stands in what is said about the note, such as a tag; change th
 def check_text(value: object) -> str:
     """Return the text to purge; raise UsageError if it is too short to be told from other texts."""
     text = validate.text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
-    if len(folded(text)) < MIN_TEXT:
-        what = f"a text of {len(folded(text))} characters is too short to purge wherever it stands"
+    if len(fold_text(text)) < MIN_TEXT:
+        what = f"a text of {len(fold_text(text))} characters is too short to purge wherever it stands"
         raise UsageError(what, f"Give {MIN_TEXT} or more, or purge the note")
     return text
 
 
 def purge_text(context: Context, text: str, *, files: bool) -> Receipt:
     """Purge a text from every scope of the home, with `files` from the files of trees too; return the receipt."""
-    wanted = folded(text)
-    context.refresh(tuple(context.store.scopes()), archived=True)
+    wanted = fold_text(text)
+    context.refresh(tuple(context.store.list_scopes()), archived=True)
     job = PurgeJob(
         context, kind="text", what=f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else "")
     )
     job.texts[text], job.within_lines, job.marks = None, True, [context.ledger.purges.digest_target(text)]
-    words = [wanted] if " " not in wanted and len(wanted) >= WORD_LEAST else []
+    words = [wanted] if " " not in wanted and len(wanted) >= MIN_WORD else []
     job.refuse([text], digests=context.ledger.purges.digests((), (), words))
-    scopes = tuple(context.store.scopes())  # includes scopes created before the text was refused
+    scopes = tuple(context.store.list_scopes())  # includes scopes created before the text was refused
     for scope in map(Scope.of_folder, scopes):
         with context.store.lock_scope(scope):
             pass  # a writer that was allowed before the refusal has written by now, and is found
@@ -81,9 +81,9 @@ def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
     slug, store = derive_key(wanted), job.context.store
     for folder in scopes:
         notes = [f"{folder}/{part}/{entry.name}" for part in _PARTS for entry in store.entries(folder, part)]
-        files = [f"{folder}/files/{entry.name}" for entry in store.tree(folder, 0).census()]
+        files = [f"{folder}/files/{entry.name}" for entry in store.tree(folder, 0).entries()]
         for path in [*notes, *files]:
-            name = folded(path[len(folder) :])
+            name = fold_text(path[len(folder) :])
             if wanted in name or (len(slug) >= MIN_TEXT and slug in name):
                 job.pending.append((f"shelf/{path}", "its name says it; rename it, and purge again"))
 
@@ -105,17 +105,17 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
     """Remove from one file the versions that contain the text, or the file if all do; retry when others change it."""
     path = f"{scope.folder}/{part}/{name}"
     for _ in range(_ATTEMPTS):
-        content = job.context.store.read_name(scope.folder, part, name)
-        if content is None or wanted not in folded(content.text()):
+        content = job.context.store.read_file(scope.folder, part, name)
+        if content is None or wanted not in fold_text(content.text()):
             return
         parsed = parse_note(content.data, content.modified)
         versions = list_versions(parsed)
-        kept = [number for number, version in enumerate(versions) if wanted not in folded(version.text)]
-        purged = [version.text for version in versions if wanted in folded(version.text)]
+        kept = [number for number, version in enumerate(versions) if wanted not in fold_text(version.text)]
+        purged = [version.text for version in versions if wanted in fold_text(version.text)]
         if not purged:
             job.pending.append((f"shelf/{path}", _IN_HEADER))
             return
-        job.refuse(purged, lines=[line for text in purged for line in lines_of(text) if wanted in line])
+        job.refuse(purged, lines=[line for text in purged for line in long_lines(text) if wanted in line])
         if part in _INDEXED_PARTS and 0 not in kept:
             job.vectors += _vectors_of(job.context, scope.folder, part, name)
         try:
@@ -169,7 +169,7 @@ def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
     """Replace the text in the files of a scope's tree where it stands word for word."""
     tree = job.context.store.tree(scope.folder)
     data = text.encode()
-    for entry in list(tree.census()):
+    for entry in list(tree.entries()):
         if not entry.regular or entry.file_id[2] > FILE_BYTES:
             continue
         parts = tuple(entry.name.split("/"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from holdfast.formats import transcript
-from holdfast.ledger.purges import LINE_LEAST, TEXT_LEAST, folded, lines_of
+from holdfast.ledger.purges import MIN_LINE, MIN_TEXT, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.verbs.purge.job import PurgeJob
 
@@ -27,11 +27,11 @@ _MAX_SEARCHED = 2000  # turns of a session, and vectors, that the verification s
 
 def remove_turns(job: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
     """Remove every turn of these scopes that contains one of the texts, or a line of one."""
-    wanted = {line for text in texts for line in (folded(text), *lines_of(text)) if len(line) >= TEXT_LEAST}
+    wanted = {line for text in texts for line in (fold_text(text), *long_lines(text)) if len(line) >= MIN_TEXT}
     if not wanted:
         return
     for folder in folders:
-        job.context.store.transcript_files(folder).wait_for_writers()
+        job.context.store.transcripts(folder).wait_for_writers()
         changed = [_remove_turns(job, transcript_file, wanted) for transcript_file in _list_files(job.context, folder)]
         if any(changed):
             _reindex(job.context, folder)
@@ -44,7 +44,7 @@ def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) 
     if not found:
         return False
     session = _session_of(transcript_file)
-    _refuse(job, session, found, TEXT_LEAST)
+    _refuse(job, session, found, MIN_TEXT)
     removed: list[TranscriptLine] = []
 
     def replace(line: Line) -> bytes | None:
@@ -55,7 +55,7 @@ def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) 
         return transcript.purged_line(job.id)
 
     job.turns += transcript_file.replace_lines(replace)
-    _refuse(job, session, [turn for turn in removed if turn not in found], TEXT_LEAST)
+    _refuse(job, session, [turn for turn in removed if turn not in found], MIN_TEXT)
     return True
 
 
@@ -87,7 +87,7 @@ def purge_session(context: Context, session: str, client: str | None) -> Receipt
     now = "the session goes on, and its file holds what was said since" if continues else "no file of this session"
     job.checks.append(f"the transcript's folder and the trash listed again: {now}")
     if not_searched:
-        why = f"shorter than {LINE_LEAST} characters, or beyond the first {_MAX_SEARCHED:,}"
+        why = f"shorter than {MIN_LINE} characters, or beyond the first {_MAX_SEARCHED:,}"
         job.checks.append(f"{not_searched} of its turns not looked for in bytes: {why}")
     job.verify()
     original = [f"shelf/{folder}/transcripts/{_stem(transcript_file)}.jsonl" for folder, transcript_file in files.values()]
@@ -98,10 +98,10 @@ def _erase(job: PurgeJob, folder: str, transcript_file: Transcript, session: str
     """Erase one file as it was read, refusing its turns first; return how many turns the verification cannot search for."""
     context, seen = job.context, transcript_file.file_id()
     turns = list(_read_turns(transcript_file))
-    searched = [turn.text for turn in turns if len(turn.text) >= LINE_LEAST][:_MAX_SEARCHED]
+    searched = [turn.text for turn in turns if len(turn.text) >= MIN_LINE][:_MAX_SEARCHED]
     names = [transcript_file.name]
     vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", names))
-    _refuse(job, session, turns, LINE_LEAST)
+    _refuse(job, session, turns, MIN_LINE)
     if seen is None or not transcript_file.erase(seen):
         return 0  # it moved or grew: the next attempt finds it
     job.texts.update(dict.fromkeys(searched))
@@ -141,9 +141,9 @@ def _retry_command(scope: Scope, session: str, client: str | None) -> str:
 
 def _list_files(context: Context, folder: str) -> Iterator[Transcript]:
     """Yield every transcript file of a scope; the trash before and after, so that a file that moves meanwhile is found."""
-    transcript_files = context.store.transcript_files(folder)
+    transcript_files = context.store.transcripts(folder)
     yield from transcript_files.list_trashed()
-    yield from [transcript_files.transcript_file(entry.name) for entry in transcript_files.census() if entry.regular]
+    yield from [transcript_files.open(entry.name) for entry in transcript_files.entries() if entry.regular]
     yield from transcript_files.list_trashed()
 
 
@@ -166,13 +166,13 @@ def _stem(transcript_file: Transcript) -> str:
 
 
 def _contains_any(turn: TranscriptLine, wanted: set[str]) -> bool:
-    text = folded(turn.text)
+    text = fold_text(turn.text)
     return any(line in text for line in wanted)
 
 
 def _refuse(job: PurgeJob, session: str, turns: list[TranscriptLine], min_chars: int) -> None:
     """Refuse each turn by its id, and by its text where that is long enough to be unique and no note says it."""
-    texts = [turn.text for turn in turns if len(folded(turn.text)) >= min_chars]
+    texts = [turn.text for turn in turns if len(fold_text(turn.text)) >= min_chars]
     job.allow_shared_turns(texts)
     job.refuse(texts, digests=[job.context.ledger.purges.digest_turn(session, turn.id or "", turn.text) for turn in turns])
 
