@@ -31,7 +31,10 @@ def test_facts_come_page_by_page_in_the_order_of_the_whole_list(open_any):
         whole = memory.facts(**given)
         assert len(whole) >= 5
         for limit in LIMITS:
-            assert walked(lambda *page, given=given: pagination.facts_page(memory, *page, **given), limit) == whole, (given, limit)
+            assert walked(lambda *page, given=given: pagination.facts_page(memory, *page, **given), limit) == whole, (
+                given,
+                limit,
+            )
     assert pagination.facts_page(memory, 5, subject="nobody") == ([], None)
 
 
@@ -111,9 +114,9 @@ def test_what_came_from_a_source_comes_page_by_page(any_memory, clock):
     whole = any_memory.list(source="https://blog.example/post")
     assert len(whole) == 12
     for limit in LIMITS:
-        assert walked(lambda *page: pagination.list_page(any_memory, *page, source="https://blog.example/post"), limit) == whole, (
-            limit
-        )
+        assert (
+            walked(lambda *page: pagination.list_page(any_memory, *page, source="https://blog.example/post"), limit) == whole
+        ), limit
 
 
 @pytest.mark.parametrize("cursor", ["x", "ü", "Zm9v", "YQpiCmMKZAplCmY", "YQpiCmMKZA", "YQpiCmMKeApl", "9" * 30, "-1", "0x1"])

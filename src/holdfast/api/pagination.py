@@ -89,7 +89,9 @@ def iterate_notes(memory: Memory, scope: str | None = None) -> Iterator[Note]:
             after = notes[-1].path.rpartition("/")[2]
 
 
-def history_page(memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None) -> tuple[list[Version], str | None]:
+def history_page(
+    memory: Memory, key: str, limit: int, cursor: str = "", *, scope: str | None
+) -> tuple[list[Version], str | None]:
     """Return a page of `Memory.history`. The cursor counts the older versions that are left, so new versions change nothing."""
     if cursor and not _is_number(cursor):
         raise UsageError("no such cursor", _FIX)
@@ -98,7 +100,9 @@ def history_page(memory: Memory, key: str, limit: int, cursor: str = "", *, scop
     return history[len(history) - left :][:limit], str(left - limit) if left > limit else None
 
 
-def trash_page(memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None) -> tuple[list[TrashedNote], str | None]:
+def trash_page(
+    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None
+) -> tuple[list[TrashedNote], str | None]:
     """Return a page of `Memory.trash`."""
     last = _decode_cursor(cursor, 4) if cursor else None
     scopes = context_of(memory).visible_scopes(scope) if memory.config.enabled else []

@@ -64,7 +64,7 @@ class Codex(Client):
             **skill_files(place),
         }
 
-    def trouble(self, place: InstallTarget) -> list[tuple[str, str]]:
+    def find_problems(self, place: InstallTarget) -> list[tuple[str, str]]:
         """Hooks that wait for the user's trust, which Codex writes down in its config."""
         import tomllib
 

@@ -24,7 +24,7 @@ class Copilot(Client):
     }  # fmt: skip
     instructs = False
 
-    def said(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         """One field and no other: what other clients take is dropped here."""
         return flat("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
 

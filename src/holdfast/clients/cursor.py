@@ -21,7 +21,7 @@ class Cursor(Client):
     injects = ("start",)
     note = "The command line tells the model what a start hook says; one version of the editor (3.12.17) was seen to drop it."
 
-    def said(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         return flat("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
 
     def changes(self, place: InstallTarget) -> list[Change]:

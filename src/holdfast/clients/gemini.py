@@ -23,12 +23,12 @@ class Gemini(Client):
     }  # fmt: skip
     transcripts = "gemini"
 
-    def heard(self, event: str, data: dict[str, Any]) -> HookInput:
+    def parse_input(self, event: str, data: dict[str, Any]) -> HookInput:
         """A headless prompt comes with what hooks put before it, also what we did."""
         heard = super().parse_input(event, data)
         return heard.replace(prompt=_without_context(heard.prompt)) if "<hook_context>" in heard.prompt else heard
 
-    def said(self, event: str, text: str) -> str:
+    def format_output(self, event: str, text: str) -> str:
         return super().format_output(event, text) or "{}"  # only JSON is taken
 
     def changes(self, place: InstallTarget) -> list[Change]:

@@ -270,7 +270,10 @@ class IndexQueries:
         known = sorted(names) if names is not None else []
         found: list[Fact] = []
         while True:
-            behind = (normalize_name(last.subject), normalize_name(last.label), last.valid_from, last.line, last.path) if last else (None,) * 5
+            behind: tuple[object, ...] = (None,) * 5
+            if last:
+                subject, name = normalize_name(last.subject), normalize_name(last.label)
+                behind = (subject, name, last.valid_from, last.line, last.path)
             page.update(zip(("about", "label", "start", "line", "last"), behind, strict=True))
             if names is None:
                 read = self._rows("facts", **page)

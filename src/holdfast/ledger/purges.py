@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.interface import LedgerDatabase, PurgeFlags, Transaction
 
-MIN_TEXT = 12  # characters of a whole text,
-MIN_LINE = 24  # of a line,
-MIN_WORD = 12  # and of a word that get a digest: shorter ones also occur in innocent texts
+MIN_TEXT_CHARS = 12  # characters of a whole text,
+MIN_LINE_CHARS = 24  # of a line,
+MIN_WORD_CHARS = 12  # and of a word that get a digest: shorter ones also occur in innocent texts
 _KEY_NAME = "purged"
 _KEY_BYTES = 32
 _DIGESTS_PER_QUERY = 20_000
@@ -48,7 +48,7 @@ def fold_text(text: str) -> str:
 def long_lines(text: str) -> list[str]:
     """Return the folded lines of a text that are long enough for a digest."""
     lines = [fold_text(line) for line in text.split("\n")]
-    return [line for line in lines if len(line) >= MIN_LINE]
+    return [line for line in lines if len(line) >= MIN_LINE_CHARS]
 
 
 def long_words(text: str) -> list[str]:
@@ -57,7 +57,7 @@ def long_words(text: str) -> list[str]:
     for word in _WORD.findall(fold_text(text)):
         bare = word.rstrip(".!?:")
         found.update(dict.fromkeys([word, bare, bare.rpartition("=")[2], bare.rpartition(":")[2]]))
-    return [word for word in found if len(word) >= MIN_WORD]
+    return [word for word in found if len(word) >= MIN_WORD_CHARS]
 
 
 def is_rejection(digest: str) -> bool:
@@ -79,18 +79,18 @@ def _loose_forms(line: str) -> list[str]:
     bare = _strip_marks(line)
     label, colon, rest = bare.partition(": ")
     unlabelled = _strip_marks(rest) if colon and len(label) <= _LABEL_MOST else ""
-    return [form for form, least in ((bare, MIN_TEXT), (unlabelled, MIN_LINE)) if len(form) >= least]
+    return [form for form, least in ((bare, MIN_TEXT_CHARS), (unlabelled, MIN_LINE_CHARS)) if len(form) >= least]
 
 
 def _whole_form(text: str) -> list[str]:
     """Return a text without what is around it; nothing if it is so short that it may be said by chance."""
     form = _strip_marks(fold_text(text))
-    return [form] if len(form) >= MIN_TEXT else []
+    return [form] if len(form) >= MIN_TEXT_CHARS else []
 
 
 def _line_forms(text: str) -> list[str]:
     """Return the lines of a text without what is around them, those that are long enough."""
-    return [form for line in text.split("\n") if len(form := _strip_marks(fold_text(line))) >= MIN_LINE]
+    return [form for line in text.split("\n") if len(form := _strip_marks(fold_text(line))) >= MIN_LINE_CHARS]
 
 
 def _key_id(key: bytes) -> str:
@@ -130,7 +130,7 @@ class Purges:
 
     def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
         """Return the digests of whole texts, of folded lines, and of folded words."""
-        forms = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT], *lines]
+        forms = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT_CHARS], *lines]
         made = [*[self._digest("", form) for form in forms], *[self._digest(_WORD_KIND, word) for word in words]]
         made += [self._digest(_LOOSE, loose) for form in forms for loose in _loose_forms(form)]
         return list(dict.fromkeys(made))

@@ -137,55 +137,6 @@ class Database:
         is_skipped = any(warning in _SKIPPED for warning in warnings)
         return "the login of store.url may not do that to these tables" if is_skipped else ""
 
-    # --- what the index expects of a file ---------------------------------------------------------------------
-
-    generation, let_go = 1, 0
-    reason = ""
-
-    def mark(self) -> tuple[int, ...]:
-        """Return a value that changes with the content: the row of the statement `mark`, where there is one."""
-        return (1, *(self.row("mark") or ())) if "mark" in self._sql else (1,)
-
-    def opened(self, make_home: bool = False) -> Direct:
-        """Return an object that runs single queries."""
-        return Direct(self)
-
-    def failed(self, error: BaseException) -> BaseException:
-        """Return an error of PostgreSQL as one of Holdfast's."""
-        return translate(error)
-
-    def close(self) -> None:
-        """Do nothing: connections belong to the process."""
-
-    def scrub(self, seconds: float | None = None) -> None:
-        """Do nothing: see `vacuum`."""
-
-    def renew(self) -> None:
-        """Do nothing: there is no file to make again."""
-
-    def go_without_file(self, reason: str) -> None:
-        """Do nothing: there is no file."""
-
-
-class Direct:
-    """Runs each query in a transaction of its own, or in this thread's."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def execute(self, text: str, values: Values = ()) -> Rows:
-        return Rows(self._database.query(text, values))
-
-
-class Rows(list[Any]):
-    """Rows with the methods of an SQLite cursor."""
-
-    def fetchall(self) -> list[Any]:
-        return list(self)
-
-    def fetchone(self) -> Any:
-        return self.pop(0) if self else None
-
 
 class Session:
     """One transaction, around a `with`."""

@@ -61,7 +61,9 @@ def _find_indexed(context: Context, stated: Fact) -> Fact:
     folders = context.visible_folders(None)
     try:
         context.refresh(folders)
-        found = context.query(lambda: context.index.find_facts(folders, [facts.normalize_name(stated.subject)], stated.label, None))
+        found = context.query(
+            lambda: context.index.find_facts(folders, [facts.normalize_name(stated.subject)], stated.label, None)
+        )
     except HoldfastError:
         return stated
     same = [fact for fact in found if (fact.path, fact.line, fact.value) == (stated.path, stated.line, stated.value)]

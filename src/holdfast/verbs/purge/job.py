@@ -8,7 +8,7 @@ from holdfast.base import dates
 from holdfast.base.ids import new_id
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index import tokenizer
-from holdfast.ledger.purges import MIN_LINE, fold_text, long_lines
+from holdfast.ledger.purges import MIN_LINE_CHARS, fold_text, long_lines
 from holdfast.models import Receipt
 from holdfast.verbs import render
 from holdfast.verbs.purge.patterns import MIN_LINE, Patterns
@@ -278,4 +278,4 @@ def _long_lines(text: str) -> set[str]:
 
 def refusable_lines(texts: Iterable[str]) -> list[str]:
     """Return the lines of these texts, folded, that are long enough to be refused by themselves."""
-    return [line for text in texts for line in long_lines(text) if len(line) >= MIN_LINE]
+    return [line for text in texts for line in long_lines(text) if len(line) >= MIN_LINE_CHARS]

@@ -9,7 +9,7 @@ from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats import note_file
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
-from holdfast.ledger.purges import MIN_WORD, fold_text, long_lines
+from holdfast.ledger.purges import MIN_WORD_CHARS, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.formats.note_file import NoteHeader
     from holdfast.models import Receipt, Version
 
-MIN_TEXT = 12  # folded characters
+MIN_TEXT_CHARS = 12  # folded characters
 REPLACEMENT = "[purged]"  # stands in a file where the text was
 _PARTS = ("notes", "trash", "archive")
 _INDEXED_PARTS = ("notes", "archive")
@@ -35,9 +35,9 @@ _IN_HEADER = "it stands in what is said about the note, such as a tag; change th
 def check_text(value: object) -> str:
     """Return the text to purge; raise UsageError if it is too short to be told from other texts."""
     text = validate.text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
-    if len(fold_text(text)) < MIN_TEXT:
+    if len(fold_text(text)) < MIN_TEXT_CHARS:
         what = f"a text of {len(fold_text(text))} characters is too short to purge wherever it stands"
-        raise UsageError(what, f"Give {MIN_TEXT} or more, or purge the note")
+        raise UsageError(what, f"Give {MIN_TEXT_CHARS} or more, or purge the note")
     return text
 
 
@@ -49,7 +49,7 @@ def purge_text(context: Context, text: str, *, files: bool) -> Receipt:
         context, kind="text", what=f"a text of {len(text)} characters", retry="purge --text -" + (" --files" if files else "")
     )
     job.texts[text], job.within_lines, job.marks = None, True, [context.ledger.purges.digest_target(text)]
-    words = [wanted] if " " not in wanted and len(wanted) >= MIN_WORD else []
+    words = [wanted] if " " not in wanted and len(wanted) >= MIN_WORD_CHARS else []
     job.refuse([text], digests=context.ledger.purges.digests((), (), words))
     scopes = tuple(context.store.list_scopes())  # includes scopes created before the text was refused
     for scope in map(Scope.of_folder, scopes):
@@ -84,7 +84,7 @@ def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
         files = [f"{folder}/files/{entry.name}" for entry in store.tree(folder, 0).entries()]
         for path in [*notes, *files]:
             name = fold_text(path[len(folder) :])
-            if wanted in name or (len(slug) >= MIN_TEXT and slug in name):
+            if wanted in name or (len(slug) >= MIN_TEXT_CHARS and slug in name):
                 job.pending.append((f"shelf/{path}", "its name says it; rename it, and purge again"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from holdfast.formats import transcript
-from holdfast.ledger.purges import MIN_LINE, MIN_TEXT, fold_text, long_lines
+from holdfast.ledger.purges import MIN_LINE_CHARS, MIN_TEXT_CHARS, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.verbs.purge.job import PurgeJob
 
@@ -27,7 +27,7 @@ _MAX_SEARCHED = 2000  # turns of a session, and vectors, that the verification s
 
 def remove_turns(job: PurgeJob, folders: Iterable[str], texts: list[str]) -> None:
     """Remove every turn of these scopes that contains one of the texts, or a line of one."""
-    wanted = {line for text in texts for line in (fold_text(text), *long_lines(text)) if len(line) >= MIN_TEXT}
+    wanted = {line for text in texts for line in (fold_text(text), *long_lines(text)) if len(line) >= MIN_TEXT_CHARS}
     if not wanted:
         return
     for folder in folders:
@@ -44,7 +44,7 @@ def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) 
     if not found:
         return False
     session = _session_of(transcript_file)
-    _refuse(job, session, found, MIN_TEXT)
+    _refuse(job, session, found, MIN_TEXT_CHARS)
     removed: list[TranscriptLine] = []
 
     def replace(line: Line) -> bytes | None:
@@ -55,7 +55,7 @@ def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) 
         return transcript.purged_line(job.id)
 
     job.turns += transcript_file.replace_lines(replace)
-    _refuse(job, session, [turn for turn in removed if turn not in found], MIN_TEXT)
+    _refuse(job, session, [turn for turn in removed if turn not in found], MIN_TEXT_CHARS)
     return True
 
 
@@ -87,7 +87,7 @@ def purge_session(context: Context, session: str, client: str | None) -> Receipt
     now = "the session goes on, and its file holds what was said since" if continues else "no file of this session"
     job.checks.append(f"the transcript's folder and the trash listed again: {now}")
     if not_searched:
-        why = f"shorter than {MIN_LINE} characters, or beyond the first {_MAX_SEARCHED:,}"
+        why = f"shorter than {MIN_LINE_CHARS} characters, or beyond the first {_MAX_SEARCHED:,}"
         job.checks.append(f"{not_searched} of its turns not looked for in bytes: {why}")
     job.verify()
     original = [f"shelf/{folder}/transcripts/{_stem(transcript_file)}.jsonl" for folder, transcript_file in files.values()]
@@ -98,10 +98,10 @@ def _erase(job: PurgeJob, folder: str, transcript_file: Transcript, session: str
     """Erase one file as it was read, refusing its turns first; return how many turns the verification cannot search for."""
     context, seen = job.context, transcript_file.file_id()
     turns = list(_read_turns(transcript_file))
-    searched = [turn.text for turn in turns if len(turn.text) >= MIN_LINE][:_MAX_SEARCHED]
+    searched = [turn.text for turn in turns if len(turn.text) >= MIN_LINE_CHARS][:_MAX_SEARCHED]
     names = [transcript_file.name]
     vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", names))
-    _refuse(job, session, turns, MIN_LINE)
+    _refuse(job, session, turns, MIN_LINE_CHARS)
     if seen is None or not transcript_file.erase(seen):
         return 0  # it moved or grew: the next attempt finds it
     job.texts.update(dict.fromkeys(searched))
