@@ -575,7 +575,7 @@ def test_embed_with_a_model_that_cannot_be_used_says_so(holdfast, monkeypatch):
     def broken(*_):
         raise Trouble("the model is gone", "Put it back")
 
-    monkeypatch.setattr(minilm, "_session", broken)
+    monkeypatch.setattr(minilm, "_load_session", broken)
     monkeypatch.setattr(minilm.MiniLM, "passages", lambda self, texts: broken())
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static,minilm")
     holdfast("store", "the harbour opens at six", "--key", "k")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from hashlib import sha256
 from tempfile import TemporaryFile
-from typing import IO, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -21,6 +21,11 @@ from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, Authori
 from holdfast.verbs.history import import_upload
 
 Client = Annotated[str, Meta(description="The program it was said in.", min_length=1, max_length=100)]
+
+if TYPE_CHECKING:
+    TranscriptFormat = str
+else:
+    TranscriptFormat = Literal[tuple(dialects())]  # the formats that an importer reads
 
 
 class NewTurn(RequestModel, kw_only=True):
@@ -50,7 +55,7 @@ class ImportTranscript(ScopedRequest, kw_only=True):
         Meta(description="The program it is of; otherwise told by how it is written.", min_length=1, max_length=100),
     ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
-        Literal["claude-code", "codex", "gemini", "chat"],
+        TranscriptFormat,
         choices("How it is written, if not as that program's own.", tuple(dialects())),
     ] | UnsetType = UNSET  # fmt: skip
     name: Annotated[
