@@ -292,17 +292,17 @@ def _import_lines(data: bytes) -> None:
     from holdfast.cli.commands import import_notes
 
     try:
-        list(import_notes._read(io.BytesIO(data), 65536, "nothing was imported"))
+        list(import_notes._parse_lines(io.BytesIO(data), 65536, "nothing was imported"))
     except HoldfastError:
         pass
 
 
 def _shown(data: bytes) -> None:
-    from holdfast.cli.output import visible
+    from holdfast.cli.output import mark_hidden
     from holdfast.safety import hidden_chars, secrets
 
     text = _text(data)
-    hidden_chars.shown(text), hidden_chars.kinds(text), visible(text)
+    hidden_chars.shown(text), hidden_chars.kinds(text), mark_hidden(text)
     for one in secrets.found(text):
         if not 0 <= one.start < one.end <= len(text):
             raise Wrong("a secret that is nowhere")

@@ -15,8 +15,8 @@ import pytest
 from cli_result import Said
 
 from holdfast import Memory, Trouble
-from holdfast.cli import interrupts, main
-from holdfast.cli.command import EVERYWHERE, EXIT_CODES
+from holdfast.cli import error_report, main
+from holdfast.cli.command import EXIT_CODES, GLOBAL_OPTIONS
 from holdfast.cli.command_table import COMMANDS
 
 
@@ -187,10 +187,10 @@ def test_explain_draws_each_signal_and_they_add_up_to_the_score(holdfast, monkey
 
 
 def test_every_signal_of_the_ranking_has_words_for_people():
-    from holdfast.cli.explain import MEANS
+    from holdfast.cli.commands.notes import SIGNALS
     from holdfast.search.scoring import WEIGHTS
 
-    assert {name for legs in WEIGHTS.values() for weights in legs.values() for name in weights} <= set(MEANS)
+    assert {name for legs in WEIGHTS.values() for weights in legs.values() for name in weights} <= set(SIGNALS)
 
 
 def test_recall_that_finds_nothing_is_an_answer(holdfast):
@@ -1194,7 +1194,7 @@ def test_a_message_names_every_option_as_it_is_typed(holdfast, tmp_path):
             continue
         for option in [one for one in command.options if one.value and "_" in one.field]:
             for bad in ("", "soon", "2026-99-99"):
-                given = [words.get(arg.name, "k") for arg in command.args if arg.needed]
+                given = [words.get(arg.name, "k") for arg in command.args if arg.required]
                 said = holdfast(*name.split(), *given, f"{option.name}={bad}")
                 if said.code:
                     tried += 1
@@ -1345,7 +1345,7 @@ def test_json_is_utf8_with_dangerous_characters_escaped(program, home):
 def test_help_names_every_command_option_and_exit_code(holdfast):
     said = holdfast("--help")
     assert said.code == 0
-    for name in [name.split()[-1] for name in COMMANDS] + [option.name for option in EVERYWHERE]:
+    for name in [name.split()[-1] for name in COMMANDS] + [option.name for option in GLOBAL_OPTIONS]:
         assert name in said.out
     for code, meaning in EXIT_CODES:
         assert f"  {code:<3}  {meaning}\n" in said.out
@@ -1357,7 +1357,7 @@ def test_help_names_every_command_option_and_exit_code(holdfast):
 def test_each_command_has_help_with_its_options_and_an_example_that_parses(holdfast, name):
     import shlex
 
-    from holdfast.cli.parser import read
+    from holdfast.cli.parser import parse_args
 
     said = holdfast(*name.split(), "--help")
     assert said.code == 0
@@ -1365,7 +1365,7 @@ def test_each_command_has_help_with_its_options_and_an_example_that_parses(holdf
     assert all(option.name in said.out for option in COMMANDS[name].options)
     assert holdfast("help", *name.split()).out == said.out
     if "<(" not in COMMANDS[name].example:
-        assert read(shlex.split(COMMANDS[name].example)[1:]).command is COMMANDS[name]
+        assert parse_args(shlex.split(COMMANDS[name].example)[1:]).command is COMMANDS[name]
 
 
 def test_help_of_a_family_lists_what_is_in_it(holdfast):
@@ -1468,23 +1468,23 @@ def test_a_purge_that_ctrl_c_ends_says_that_it_may_have_begun_and_what_ends_it(h
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command != "hook"])
 def test_whatever_ctrl_c_ends_says_what_to_do(monkeypatch, holdfast, command):
-    monkeypatch.setattr("holdfast.cli.runner._function", lambda _: _interrupt)
-    args = [arg.name for arg in COMMANDS[command].args if arg.needed]
+    monkeypatch.setattr("holdfast.cli.runner._load_handler", lambda _: _interrupt)
+    args = [arg.name for arg in COMMANDS[command].args if arg.required]
     said = holdfast(*command.split(), *args, "--json")
     assert (said.code, said.json["error"], said.json["exit_code"]) == (130, "interrupted", 130) and said.json["fix"]
     said = holdfast(*command.split(), *args)
-    assert said.code == 130 and (said.err == "") == (command not in interrupts._CHANGING)
+    assert said.code == 130 and (said.err == "") == (command not in error_report.CHANGING_COMMANDS)
 
 
 @pytest.mark.parametrize("command", ["agent add", "agent rotate"])
 def test_a_token_that_an_answer_cut_short_may_have_lost_is_not_said_to_be_given(command):
-    said = interrupts.stopped(command, KeyboardInterrupt(), answered=True)
+    said = error_report.describe_interrupt(command, KeyboardInterrupt(), answered=True)
     assert "nobody saw" in said.message and "agent rotate" in said.fix
-    assert interrupts.stopped("store", KeyboardInterrupt(), answered=True).fix == "Nothing need be done again"
+    assert error_report.describe_interrupt("store", KeyboardInterrupt(), answered=True).fix == "Nothing need be done again"
 
 
 def test_every_command_that_is_said_to_change_something_is_one():
-    assert interrupts._CHANGING.keys() <= COMMANDS.keys()
+    assert error_report.CHANGING_COMMANDS.keys() <= COMMANDS.keys()
 
 
 @pytest.mark.parametrize("words", [("store", "-"), ("purge", "--text", "-", "--yes")])
@@ -1541,7 +1541,7 @@ def test_ctrl_c_while_the_answer_is_given_is_told_on_stderr(holdfast, monkeypatc
         raise KeyboardInterrupt
 
     holdfast("store", "text", "--key", "k")
-    monkeypatch.setattr("holdfast.cli.runner._function", lambda _: lambda call: call.answer({}, print) or interrupted(call))
+    monkeypatch.setattr("holdfast.cli.runner._load_handler", lambda _: lambda call: call.answer({}, print) or interrupted(call))
     said = holdfast("list", "--json")
     assert (said.code, said.json, said.err) == (130, {}, "holdfast: interrupted; the answer may be cut short\n  Run it again\n")
     said = holdfast("store", "text", "--json")

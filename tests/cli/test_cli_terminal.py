@@ -13,7 +13,7 @@ import termios
 import pytest
 
 from holdfast import Memory
-from holdfast.cli.output import shortened, visible, wrapped
+from holdfast.cli.output import mark_hidden, truncate, wrap_line
 
 ESC = "\x1b"
 
@@ -154,10 +154,10 @@ def test_a_carriage_return_before_a_newline_just_ends_a_line_and_a_lone_one_is_a
 
 
 def test_no_text_takes_the_cursor_back_within_a_line_that_has_colours():
-    from holdfast.cli.output import _coloured
+    from holdfast.cli.output import _mark_hidden_styled
 
-    assert _coloured(f"evil\r{ESC}[2m good{ESC}[0m") == f"evil⟦U+000D⟧{ESC}[2m good{ESC}[0m"
-    assert _coloured(f"{ESC}[2mevil\r{ESC}[0m good") == f"{ESC}[2mevil⟦U+000D⟧{ESC}[0m good"
+    assert _mark_hidden_styled(f"evil\r{ESC}[2m good{ESC}[0m") == f"evil⟦U+000D⟧{ESC}[2m good{ESC}[0m"
+    assert _mark_hidden_styled(f"{ESC}[2mevil\r{ESC}[0m good") == f"{ESC}[2mevil⟦U+000D⟧{ESC}[0m good"
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, False), ("n\n", 3, True), ("\n", 3, True)])
@@ -177,12 +177,12 @@ def test_rebuilding_the_index_shows_a_bar(home, tmp_path, monkeypatch):
     from holdfast.cli import progress
 
     shown = []
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REDRAW", 0.0)
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", _Glass(shown))
     with Memory(home, project="demo") as memory:
         memory.store_many([{"text": f"note {number}"} for number in range(30)])
-    with Memory(home, project="demo", progress=progress.Bar()) as memory:
+    with Memory(home, project="demo", progress=progress.ProgressBar()) as memory:
         memory.reindex()
     drawn = "".join(shown)
     assert "█" in drawn and "of 30" in drawn
@@ -193,9 +193,9 @@ def test_where_nobody_watches_progress_is_plain_lines(monkeypatch):
     from holdfast.cli import progress
 
     shown = []
-    monkeypatch.setattr(progress, "_LINES", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
     monkeypatch.setattr(sys, "stderr", _Glass(shown, terminal=False))
-    bar = progress.Bar()
+    bar = progress.ProgressBar()
     bar.start("indexing", 2)
     bar.step()
     bar.end()
@@ -231,13 +231,13 @@ class _Glass:
     ],
 )
 def test_what_could_hide_or_act_is_spelled_out(text, shown):
-    assert visible(text) == shown
+    assert mark_hidden(text) == shown
 
 
 def test_wrapping_and_shortening_count_cells_not_characters():
-    assert wrapped("日本 日本 日本", 9) == ["日本 日本", "日本"]
-    assert shortened("日本日本", 5) == "日本…"
-    assert wrapped("  indented words here", 12) == ["  indented", "words here"]
+    assert wrap_line("日本 日本 日本", 9) == ["日本 日本", "日本"]
+    assert truncate("日本日本", 5) == "日本…"
+    assert wrap_line("  indented words here", 12) == ["  indented", "words here"]
 
 
 @pytest.mark.promise("S2")

@@ -533,7 +533,7 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["holdfast.cli.runner.Invocation.answer", "holdfast.cli.runner.plain", "json.dumps"])
+@pytest.mark.parametrize("where", ["holdfast.cli.runner.Invocation.answer", "holdfast.cli.runner.to_json", "json.dumps"])
 def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(typed, home, monkeypatch, where):
     import holdfast.cli.commands.import_notes  # loaded before anything is put in its place
     import holdfast.safety.hidden_chars  # noqa: F401
