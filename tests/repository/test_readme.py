@@ -131,7 +131,7 @@ def test_there_are_commands_to_check():
 @pytest.mark.parametrize(("path", "line"), sorted(set(commands())))
 def test_a_command_that_a_page_shows_is_one_that_exists(path, line):
     words = parse_args(shlex.split(line, comments=True)[1:])
-    assert words.command or words.wants("help")
+    assert words.command or words.has("help")
 
 
 def anchors(path):

@@ -5,12 +5,12 @@ Loaded only when a command fails.
 
 from __future__ import annotations
 
-import os
 import sys
 
 from holdfast.cli.command import GLOBAL_OPTIONS
 from holdfast.cli.output import mark_hidden
 from holdfast.cli.parser import parse_partial
+from holdfast.cli.runner import discard_stdout
 from holdfast.errors import HoldfastError, Template, Trouble, UsageError, from_os
 from holdfast.models import Interrupted
 
@@ -128,16 +128,6 @@ def format_error(error: HoldfastError, argv: list[str]) -> tuple[str, str]:
         return f'{flag} "{term.args[0]}"' if flag and term.kind == "argument" else flag if term.kind == "field" else ""
 
     return error.whole().render(format_term), Template(error.hint).render(format_term)
-
-
-def discard_stdout() -> None:
-    """Send stdout to /dev/null after its reader closed it, as `| head` does: neither we nor Python's shutdown complain."""
-    try:
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
-        os.close(devnull)
-    except (OSError, ValueError):
-        pass
 
 
 def _find_command(argv: list[str]) -> Command | None:

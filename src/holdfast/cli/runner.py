@@ -190,8 +190,6 @@ def run(argv: list[str]) -> int:
 
         return report_interrupt(output, error)
     except BrokenPipeError:
-        from holdfast.cli.error_report import discard_stdout
-
         discard_stdout()
         return 0
     except Exception as error:
@@ -249,6 +247,16 @@ def _open_closed_streams() -> None:
     """Open /dev/null for stdout and stderr if the caller closed them: a command still runs if its output is not read."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def discard_stdout() -> None:
+    """Send stdout to /dev/null after its reader closed it, as `| head` does: neither we nor Python's shutdown complain."""
+    try:
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
+    except (OSError, ValueError):
+        pass
 
 
 def _flush_answer() -> None:
