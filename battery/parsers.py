@@ -301,7 +301,7 @@ def _import_lines(data: bytes) -> None:
     from holdfast.cli.commands import import_notes
 
     try:
-        list(import_notes._read(io.BytesIO(data), 65536, "nothing was imported"))
+        list(import_notes._parse_lines(io.BytesIO(data), 65536, "nothing was imported"))
     except HoldfastError:
         pass
 

@@ -12,7 +12,7 @@ from http_gateway import served
 import holdfast
 from holdfast import Conflict, Memory, NotFound, UsageError, errors
 from holdfast.cli.command_table import COMMANDS
-from holdfast.cli.flags import as_typed
+from holdfast.cli.error_report import format_error
 from holdfast.errors import Template, Trouble, argument, command, field, try_again
 from holdfast.server import problem
 from holdfast.server.routes import ROUTES
@@ -83,9 +83,9 @@ def test_one_error_is_shown_in_the_words_of_each_interface():
     both = Template(field("valid_to"), " is not after ", field("valid_from"))
     error = UsageError(both, Template("Run ", command("restore {}", "k"), ", or ", errors.REDACT))
     assert str(error) == "valid_to is not after valid_from. Run `holdfast restore k`, or `--redact` (redact=True)"
-    message, fix = as_typed(error, ["store", "x"])
+    message, fix = format_error(error, ["store", "x"])
     assert (message, fix) == ("--valid-to is not after --valid-from", "Run `holdfast restore k`, or `--redact`")
-    assert as_typed(error, ["status"])[0] == "valid_to is not after valid_from"  # a command without such options
+    assert format_error(error, ["status"])[0] == "valid_to is not after valid_from"  # a command without such options
     body = problem.of(error, "r")[1]
     assert body["detail"] == "valid_to is not after valid_from"
     assert body["fix"] == 'Run `POST /v1/notes/SCOPE/k/restore`, or `{"redact": true}`'
@@ -94,7 +94,7 @@ def test_one_error_is_shown_in_the_words_of_each_interface():
 
 def test_what_a_user_wrote_is_never_taken_for_the_name_of_an_option():
     error = UsageError("no note valid_from", Template("Such as ", argument("allow_secret", "a valid_from")))
-    assert as_typed(error, ["store", "x"]) == ("no note valid_from", 'Such as --allow-secret "a valid_from"')
+    assert format_error(error, ["store", "x"]) == ("no note valid_from", 'Such as --allow-secret "a valid_from"')
 
 
 def test_an_error_says_once_which_item_it_is_about_and_what_was_done_before():
@@ -163,7 +163,7 @@ def test_the_client_shows_the_command_and_not_the_request(gateway):
             memory.restore("k", scope="agent")
         with pytest.raises(UsageError) as shown:
             memory.recall("x", limit=10**6)
-        assert as_typed(shown.value, ["recall", "x"])[0].startswith("--limit ")
+        assert format_error(shown.value, ["recall", "x"])[0].startswith("--limit ")
         assert taken.value.fix == "Bring it back under another: `holdfast restore k --as OTHER`"
 
 

@@ -1,51 +1,15 @@
-"""The command line at a real terminal: colour, width, questions, and stored text that cannot drive it."""
+"""The command line in a real terminal: colour, width, questions, and stored text that cannot control it."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import struct
-import subprocess
 import sys
-import termios
 
 import pytest
 
 from holdfast import Memory
-from holdfast.cli.output import shortened, visible, wrapped
+from holdfast.cli.output import mark_hidden, truncate, wrap_line
 
 ESC = "\x1b"
-
-
-@pytest.fixture
-def terminal(home, tmp_path):
-    """Runs the program at a terminal of its own and gives its exit code and everything it showed."""
-
-    def run(*words, typed="", columns=80, **env):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        command = [sys.executable, "-m", "holdfast", "--home", str(home), "--project", "demo", *words]
-        clean = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        running = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, env={**clean, "TERM": "xterm", **env}
-        )
-        os.close(theirs)
-        try:
-            os.write(ours, typed.encode())
-            shown = b"".join(iter(lambda: _read(ours), b""))
-        finally:
-            os.close(ours)
-        return running.wait(60), shown.decode().replace("\r\n", "\n")
-
-    return run
-
-
-def _read(fd):
-    try:
-        return os.read(fd, 65536)
-    except OSError:  # the other side has closed: how a terminal ends
-        return b""
 
 
 @pytest.fixture
@@ -90,7 +54,7 @@ def test_a_table_fits_the_terminal(terminal, filled):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
-def test_a_key_is_never_shortened(terminal, home, columns):
+def test_a_key_is_never_truncated(terminal, home, columns):
     keys = ["k-" + "long-" * 11 + "end", "a-key-of-thirty-characters-or-so", "short"]
     with Memory(home, project="demo") as memory:
         for key in keys:
@@ -105,7 +69,7 @@ def test_a_key_is_never_shortened(terminal, home, columns):
     assert all(key in shown for key in keys)
 
 
-def test_store_from_a_terminal_says_how_to_end(terminal, home):
+def test_store_from_a_terminal_says_how_to_end_the_input(terminal, home):
     code, shown = terminal("store", "-", "--key", "k", typed="typed by hand\n\x04")
     assert code == 0
     assert "Press Ctrl-D on an empty line to end it" in shown
@@ -113,20 +77,20 @@ def test_store_from_a_terminal_says_how_to_end(terminal, home):
         assert memory.get("k").text == "typed by hand"
 
 
-def test_a_long_hit_is_cut_at_a_terminal_and_says_so(terminal, home):
+def test_a_long_hit_is_cut_on_a_terminal(terminal, home):
     with Memory(home, project="demo") as memory:
         memory.store("\n".join(f"needle {number}" for number in range(100)), key="k")
     _, shown = terminal("recall", "needle", "--mode", "keyword", "--no-color")
     assert "... 88 more lines" in shown and "needle 99" not in shown
 
 
-def test_get_shows_people_what_is_known_about_the_note(terminal, filled):
+def test_get_prints_the_details_of_the_note_on_a_terminal(terminal, filled):
     _, shown = terminal("get", "testing", "--no-color")
     assert shown.startswith("Use pytest, never unittest\nproject:demo feedback #ci-cd ")
 
 
 @pytest.mark.promise("B3")
-def test_stored_text_cannot_drive_the_terminal(terminal, home):
+def test_stored_text_cannot_control_the_terminal(terminal, home):
     with Memory(home, project="demo") as memory:
         memory.store(f"red {ESC}[31m title {ESC}]0;x\x07 csi \x9b2J back \b\r bidi \u202e end", key="k", tags="t")
         memory.fact("S", "l", "plain")
@@ -141,7 +105,7 @@ def test_stored_text_cannot_drive_the_terminal(terminal, home):
     assert "red ⟦ESC [31m⟧ title" in terminal("get", "k", "--no-color")[1]
 
 
-def test_a_carriage_return_before_a_newline_just_ends_a_line_and_a_lone_one_is_a_mark(terminal, home):
+def test_crlf_ends_a_line_and_a_lone_carriage_return_is_marked(terminal, home):
     with Memory(home, project="demo") as memory:
         memory.store("first\r\nsecond\r\n" + "word " * 15 + "wide\r\n", key="crlf")
     for words in (["get", "crlf"], ["recall", "second"], ["brief"]):
@@ -153,57 +117,57 @@ def test_a_carriage_return_before_a_newline_just_ends_a_line_and_a_lone_one_is_a
     assert "first\nshown⟦U+000D⟧hidden⟦U+000D⟧\n" in terminal("get", "lone")[1]
 
 
-def test_no_text_takes_the_cursor_back_within_a_line_that_has_colours():
-    from holdfast.cli.output import _coloured
+def test_carriage_returns_are_marked_in_lines_with_colours():
+    from holdfast.cli.output import _mark_hidden_styled
 
-    assert _coloured(f"evil\r{ESC}[2m good{ESC}[0m") == f"evil⟦U+000D⟧{ESC}[2m good{ESC}[0m"
-    assert _coloured(f"{ESC}[2mevil\r{ESC}[0m good") == f"{ESC}[2mevil⟦U+000D⟧{ESC}[0m good"
+    assert _mark_hidden_styled(f"evil\r{ESC}[2m good{ESC}[0m") == f"evil⟦U+000D⟧{ESC}[2m good{ESC}[0m"
+    assert _mark_hidden_styled(f"{ESC}[2mevil\r{ESC}[0m good") == f"{ESC}[2mevil⟦U+000D⟧{ESC}[0m good"
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, False), ("n\n", 3, True), ("\n", 3, True)])
-def test_purge_asks_a_person(terminal, filled, home, typed, code, left):
+def test_purge_asks_at_a_terminal(terminal, filled, home, typed, code, left):
     answered, shown = terminal("purge", "testing", typed=typed)
     assert "Purge 'testing' for good, with its whole history? [y/N]" in shown
     assert answered == code
     assert (home / "shelf/projects/demo/notes/testing.md").exists() == left
 
 
-def test_clear_asks_a_person(terminal, filled, home):
+def test_clear_asks_at_a_terminal(terminal, filled, home):
     assert terminal("clear", "--scope", "project", typed="yes\n")[0] == 0
     assert not list((home / "shelf/projects/demo/notes").iterdir())
 
 
-def test_rebuilding_the_index_shows_a_bar(home, tmp_path, monkeypatch):
+def test_reindex_draws_a_progress_bar(home, tmp_path, monkeypatch):
     from holdfast.cli import progress
 
     shown = []
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REDRAW", 0.0)
-    monkeypatch.setattr(sys, "stderr", _Glass(shown))
+    monkeypatch.setattr(progress, "_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", _FakeStderr(shown))
     with Memory(home, project="demo") as memory:
         memory.store_many([{"text": f"note {number}"} for number in range(30)])
-    with Memory(home, project="demo", progress=progress.Bar()) as memory:
+    with Memory(home, project="demo", progress=progress.ProgressBar()) as memory:
         memory.reindex()
     drawn = "".join(shown)
     assert "█" in drawn and "of 30" in drawn
     assert drawn.endswith(f"\r{ESC}[K")
 
 
-def test_where_nobody_watches_progress_is_plain_lines(monkeypatch):
+def test_progress_is_plain_lines_without_a_terminal(monkeypatch):
     from holdfast.cli import progress
 
     shown = []
-    monkeypatch.setattr(progress, "_LINES", 0.0)
-    monkeypatch.setattr(sys, "stderr", _Glass(shown, terminal=False))
-    bar = progress.Bar()
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", _FakeStderr(shown, terminal=False))
+    bar = progress.ProgressBar()
     bar.start("indexing", 2)
     bar.step()
     bar.end()
     assert "".join(shown) == "indexing: 1 of 2\n"
 
 
-class _Glass:
-    """A stderr that keeps what is written to it."""
+class _FakeStderr:
+    """A stderr that collects what is written to it."""
 
     def __init__(self, shown, terminal=True):
         self._shown = shown
@@ -230,14 +194,14 @@ class _Glass:
         ("family \U0001f468\u200d\U0001f469", "family \U0001f468\u200d\U0001f469"),
     ],
 )
-def test_what_could_hide_or_act_is_spelled_out(text, shown):
-    assert visible(text) == shown
+def test_hidden_and_control_characters_are_marked(text, shown):
+    assert mark_hidden(text) == shown
 
 
-def test_wrapping_and_shortening_count_cells_not_characters():
-    assert wrapped("日本 日本 日本", 9) == ["日本 日本", "日本"]
-    assert shortened("日本日本", 5) == "日本…"
-    assert wrapped("  indented words here", 12) == ["  indented", "words here"]
+def test_wrapping_and_truncating_count_cells_not_characters():
+    assert wrap_line("日本 日本 日本", 9) == ["日本 日本", "日本"]
+    assert truncate("日本日本", 5) == "日本…"
+    assert wrap_line("  indented words here", 12) == ["  indented", "words here"]
 
 
 @pytest.mark.promise("S2")

@@ -79,7 +79,9 @@ def test_a_client_is_added_by_adding_one_file(tmp_path):
 
 
 # where a cursor is the end of a page
-PAGED = ("server/", "cli/commands/done.py", "cli/command_table.py", "api/pagination.py", "ledger/", "postgres/", "api/remote/")
+PAGED = (
+    "server/", "cli/commands/ledger.py", "cli/command_table.py", "api/pagination.py", "ledger/", "postgres/", "api/remote/"
+)  # fmt: skip
 
 
 def test_no_client_is_named_anywhere_else():

@@ -17,7 +17,7 @@ from mcp_raw import HOLDFAST
 
 from holdfast import Memory, config
 from holdfast.access import AccessGate
-from holdfast.cli.parser import read
+from holdfast.cli.parser import parse_args
 
 DEPLOY = Path(__file__).resolve().parents[2] / "docs" / "deploy"
 NEEDED = {  # what the API of Kubernetes does without for no object of that kind
@@ -75,7 +75,7 @@ def test_every_file_starts_the_gateway_with_words_that_it_knows():
     container = at(manifests()[1], "spec.template.spec.containers.0")
     image = next(line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if line.startswith("CMD "))
     for words in (shlex.split(command)[1:], compose, container["args"], json.loads(image.removeprefix("CMD "))):
-        call = read(list(words))
+        call = parse_args(list(words))
         assert call.command.name == "serve" and call.values["port"] == 8710 and call.values["json_logs"], words
     assert shlex.split(command)[3] == "127.0.0.1"
 
@@ -142,8 +142,8 @@ def test_the_files_for_postgres_migrate_as_the_owner_and_serve_as_somebody_who_i
     for migrates, serves in (
         (services["migrate"], services["holdfast"]), (pod["initContainers"][0], pod["containers"][0]),
     ):  # fmt: skip
-        assert read(list(migrates.get("command") or migrates["args"])).command.name == "migrate"
-        call = read(list(serves.get("command") or serves["args"]))
+        assert parse_args(list(migrates.get("command") or migrates["args"])).command.name == "migrate"
+        call = parse_args(list(serves.get("command") or serves["args"]))
         assert call.command.name == "serve" and call.values["port"] == 8710 and call.values["json_logs"]
     assert "//holdfast_owner:" in services["migrate"]["environment"]["HOLDFAST_STORE"]
     assert "//holdfast:" in services["holdfast"]["environment"]["HOLDFAST_STORE"]
@@ -172,7 +172,7 @@ def test_no_page_leaves_the_first_token_in_a_log(path):
         if " up" in command:  # serving makes the agent and prints its token, unless it is there
             assert before == command.replace(" up -d", " run --rm holdfast agent add operator --role operator")
         if command.startswith("kubectl apply"):
-            assert after.split()[-3:] == ["agent", "rotate", "operator"] and read(after.split()[-3:])
+            assert after.split()[-3:] == ["agent", "rotate", "operator"] and parse_args(after.split()[-3:])
     assert commands
 
 

@@ -22,7 +22,7 @@ def test_the_page_is_up_to_date(name):
 
 
 def test_every_command_and_option_is_documented():
-    page = docs_pages.render()
+    page = docs_pages.render_commands()
     for name, command in COMMANDS.items():
         section = page.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
         assert section
@@ -48,4 +48,4 @@ def test_pages_are_written_into_a_folder_or_printed(tmp_path, capsys):
     docs_pages.main(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(docs_pages.PAGES)
     docs_pages.main(None)
-    assert capsys.readouterr().out == docs_pages.render()
+    assert capsys.readouterr().out == docs_pages.render_commands()

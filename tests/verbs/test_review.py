@@ -175,19 +175,19 @@ def test_what_somebody_wrote_after_the_edit_is_not_approved_with_it(home, tmp_pa
     with Memory(home, project="demo", cwd=tmp_path, origin="user") as memory:
         note = memory.store("of a page", key="k", origin="web").note
 
-        def edited(call, note):
+        def edit_note(call, note):
             stored = memory.store("by a person", key="k")
             memory.store("of a page again", key="k", origin="web")
             return stored
 
-        monkeypatch.setattr(edit, "edited", edited)
+        monkeypatch.setattr(edit, "edit_note", edit_note)
 
         class Call:
-            screen = Output(False)
+            output = Output(False)
 
         Call.memory = memory
         with pytest.raises(Conflict):
-            review._do(Call, note, "e")
+            review._decide(Call, note, "e")
         assert memory.get("k").quarantined
 
 
@@ -199,11 +199,11 @@ def test_what_somebody_wrote_after_it_was_shown_is_not_rejected(memory, person):
     memory.store("The harbour opens at seven.", key="tide", origin="web")
 
     class Call:
-        screen = Output(False)
+        output = Output(False)
 
     Call.memory = person
     with pytest.raises(Conflict):
-        review._do(Call, shown, "r")
+        review._decide(Call, shown, "r")
     assert memory.get("tide").text == "The harbour opens at seven."
     assert not memory.store("The harbour opens at seven!", key="other").note.quarantined
     assert person.trace("tide").decisions == ()

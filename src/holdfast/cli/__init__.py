@@ -1,10 +1,10 @@
-"""The command line. This module is what the `holdfast` script loads first, so it holds only the way in and out."""
+"""The command line. The `holdfast` script imports this module first, so it imports nothing heavy."""
 
 from __future__ import annotations
 
 import sys
 
-alone = False  # whether this process runs one command and nothing else
+owns_process = False  # whether this process runs one command and then exits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,36 +12,36 @@ if TYPE_CHECKING:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; the exit code says how it went. With no words given, this is the whole program."""
+    """Run one command and return its exit code; without `argv`, run the command of this process and exit."""
     if argv is None:
-        _program()
+        _run_and_exit()
     return _run(argv)
 
 
-def _run(words: list[str]) -> int:
+def _run(argv: list[str]) -> int:
     try:
-        if words[-3:-2] == ["hook"] and (len(words) == 3 or (len(words) == 5 and words[0] == "--home")):
-            from holdfast.hooks import main as hook  # before any table is read: an agent waits for it at every prompt
+        if argv[-3:-2] == ["hook"] and (len(argv) == 3 or (len(argv) == 5 and argv[0] == "--home")):
+            from holdfast.hooks import main as run_hook  # before the command table: an agent waits for it at every prompt
 
-            return hook(words[-2:], words[1] if len(words) == 5 else None, enforce_deadline=alone)
+            return run_hook(argv[-2:], argv[1] if len(argv) == 5 else None, enforce_deadline=owns_process)
         from holdfast.cli.runner import run
 
-        return run(words)
+        return run(argv)
     except KeyboardInterrupt:
         return 130
 
 
-def _program() -> NoReturn:
-    """One command and out: what lives this short needs no garbage collector, and nobody to tidy up after it."""
+def _run_and_exit() -> NoReturn:
+    """Run the command of this process without garbage collection and interpreter shutdown: a short process needs neither."""
     import gc
     import os
 
-    global alone
-    alone = True
+    global owns_process
+    owns_process = True
     gc.disable()
     code = _run(sys.argv[1:])
     if "atexit" in sys.modules or "threading" in sys.modules:
-        sys.exit(code)  # somebody asked to be told, or still runs
+        sys.exit(code)  # an exit handler or a thread may need the regular shutdown
     try:
         sys.stdout.flush()
         sys.stderr.flush()

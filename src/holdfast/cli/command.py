@@ -1,71 +1,81 @@
-"""What a command is made of: its words, its options, and the function that does it; what every one takes, and how it may
-end. Plain objects and no imports."""
+"""The classes that describe a command, the options that every command takes, and the exit codes.
+
+Plain objects and no imports: every command loads this module.
+"""
 
 from __future__ import annotations
 
-_OF_A_PROJECT = (  # whose answer depends on the project
+_PROJECT_READERS = (
     "recall", "list", "facts", "graph", "search", "brief", "status", "get", "expand", "export", "trace", "boot"
 )  # fmt: skip
 
 
 class Option:
-    """A word that starts with `--`. With no `value` it is a switch. `choices` are the words it may be given, or the name of
-    where they stand in holdfast.models."""
+    """An option such as `--scope SCOPE`; with an empty `value` it is a switch.
 
-    __slots__ = ("choices", "help", "many", "name", "number", "value")
+    `choices` are the values it takes, or the name of a tuple of them in holdfast.models. A `repeatable` option collects a list.
+    """
+
+    __slots__ = ("choices", "help", "is_integer", "name", "repeatable", "value")
 
     def __init__(
-        self, name: str, value: str, help: str, *, choices: str | tuple[str, ...] = "", many: bool = False,
-        number: bool = False,
+        self, name: str, value: str, help: str, *, choices: str | tuple[str, ...] = "", repeatable: bool = False,
+        is_integer: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
         self.value = value
         self.help = help
         self.choices = choices
-        self.many = many
-        self.number = number
+        self.repeatable = repeatable
+        self.is_integer = is_integer
 
     @property
     def field(self) -> str:
+        """The name under which the parser keeps the value: `valid_from` for `--valid-from`."""
         return self.name.lstrip("-").replace("-", "_")
 
 
 class Arg:
-    """A word in its place. `words` takes all that are left, as one text, and `many` as a list; `offers` is what completion
-    proposes."""
+    """A positional argument. `join_rest` takes all remaining words as one text, `repeatable` takes them as a list;
+    `completion` names what shell completion offers for it."""
 
-    __slots__ = ("help", "many", "name", "needed", "offers", "words")
+    __slots__ = ("completion", "help", "join_rest", "name", "repeatable", "required")
 
     def __init__(
-        self, name: str, help: str, *, needed: bool = True, words: bool = False, many: bool = False, offers: str = ""
-    ) -> None:
+        self, name: str, help: str, *, required: bool = True, join_rest: bool = False, repeatable: bool = False,
+        completion: str = "",
+    ) -> None:  # fmt: skip
         self.name = name
         self.help = help
-        self.needed = needed
-        self.words = words
-        self.many = many
-        self.offers = offers
+        self.required = required
+        self.join_rest = join_rest
+        self.repeatable = repeatable
+        self.completion = completion
 
     @property
     def field(self) -> str:
+        """The name under which the parser keeps the value."""
         return self.name.lower()
 
     def __str__(self) -> str:
-        shown = f"{self.name}..." if self.words or self.many else self.name
-        return shown if self.needed else f"[{shown}]"
+        usage = f"{self.name}..." if self.join_rest or self.repeatable else self.name
+        return usage if self.required else f"[{usage}]"
 
 
 class Command:
-    """One thing that can be asked for. `raw` commands read their own words."""
+    """A command: `handler` is the `module:function` of holdfast.cli.commands that runs it.
 
-    __slots__ = ("args", "example", "name", "options", "raw", "summary", "target")
+    The parser hands a `raw` command the words after its name unread.
+    """
+
+    __slots__ = ("args", "example", "handler", "name", "options", "raw", "summary")
 
     def __init__(
-        self, name: str, target: str, summary: str, *, args: tuple[Arg, ...] = (), options: tuple[Option, ...] = (),
+        self, name: str, handler: str, summary: str, *, args: tuple[Arg, ...] = (), options: tuple[Option, ...] = (),
         example: str = "", raw: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
-        self.target = target
+        self.handler = handler
         self.summary = summary
         self.args = args
         self.options = options
@@ -75,15 +85,16 @@ class Command:
     @property
     def reads_project(self) -> bool:
         """Whether it reads the memory of a project and changes nothing."""
-        return self.name in _OF_A_PROJECT
+        return self.name in _PROJECT_READERS
 
     @property
     def usage(self) -> str:
+        """The usage line, such as `holdfast get KEY [options]`."""
         words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
         return " ".join([*words, "[options]"] if self.options else words)
 
 
-EVERYWHERE = (
+GLOBAL_OPTIONS = (
     Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
     Option("--project", "ID", "the project, instead of finding it out (HOLDFAST_PROJECT)"),
     Option("--session", "ID", "the session (HOLDFAST_SESSION)"),

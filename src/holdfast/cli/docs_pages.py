@@ -1,6 +1,6 @@
-"""docs/cli.md, api.md, clients.md, errors.md and settings.md, from the code they describe: they cannot say anything else.
+"""Generate docs/cli.md, api.md, clients.md, errors.md and settings.md from the code.
 
-`python -m holdfast.cli.docs_pages docs` writes them; with no argument the first is printed.
+`python -m holdfast.cli.docs_pages docs` writes them; without an argument it prints docs/cli.md.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import os
 import sys
 
 from holdfast import errors
-from holdfast.cli.command import EVERYWHERE, EXIT_CODES
-from holdfast.cli.command_table import GROUPS
-from holdfast.cli.commands.help import explained, sentence
+from holdfast.cli.command import EXIT_CODES, GLOBAL_OPTIONS
+from holdfast.cli.command_table import SECTIONS
+from holdfast.cli.commands.help import describe_option, format_sentence
 from holdfast.clients import docs_page
 from holdfast.config import SETTINGS, Config
 from holdfast.server import api_page
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
     from holdfast.config import Setting
 
 
-def render() -> str:
-    """docs/cli.md: every command."""
+def render_commands() -> str:
+    """Return docs/cli.md: every command."""
     lines = [
-        "# The command line", "", _made("table.py"), "",
+        "# The command line", "", _format_header("cli/command_table.py"), "",
         "`holdfast COMMAND ... [options]`. At a terminal you get colour and tables, down a pipe plain text, with",
         "`--json` one JSON document on stdout. `-` reads a text from stdin. Options may stand anywhere.", "",
-        "## Every command takes", "", *_options(EVERYWHERE), "",
+        "## Every command takes", "", *_format_options(GLOBAL_OPTIONS), "",
         "## Exit codes", "", "| Code | Means |", "|---|---|",
         *[f"| {code} | {text} |" for code, text in EXIT_CODES], "",
         'With `--json` an error is `{"error", "message", "fix", "exit_code"}` on stdout; see [errors](errors.md).',
         "Ctrl-C is the error `interrupted`; an `import` says in `stored` how many notes are surely kept, or null.",
     ]  # fmt: skip
-    for title, group in GROUPS:
+    for title, commands in SECTIONS:
         lines += ["", f"## {title}"]
-        for command in group:
-            lines += _command(command)
+        for command in commands:
+            lines += _format_command(command)
     return "\n".join(lines) + "\n"
 
 
 def render_errors() -> str:
-    """docs/errors.md: every way Holdfast says no."""
+    """Return docs/errors.md: every error."""
     assert errors.__doc__
     tree = errors.__doc__.partition("\n\n")[2].rstrip()
     rows = [
-        f"| `{kind.__name__}` | `{kind.code}` | {kind.exit_code} | {kind.http_status} | {kind.__doc__} |"
-        for kind in _kinds(errors.HoldfastError)
+        f"| `{error.__name__}` | `{error.code}` | {error.exit_code} | {error.http_status} | {error.__doc__} |"
+        for error in _list_errors(errors.HoldfastError)
     ]
     return "\n".join([
-        "# Errors", "", _made("errors.py"), "",
+        "# Errors", "", _format_header("errors.py"), "",
         "Each error has a `message` and a `fix` that says what to do. All can be imported from `holdfast`.", "",
         "```", tree, "```", "",
         "| Error | Code in JSON | Exit code | HTTP | When |", "|---|---|---|---|---|", *rows, "",
@@ -58,57 +58,58 @@ def render_errors() -> str:
 
 
 def render_settings() -> str:
-    """docs/settings.md: everything that can be set."""
+    """Return docs/settings.md: every setting."""
     return "\n".join([
-        "# Settings", "", _made("config.py"), "",
+        "# Settings", "", _format_header("config.py"), "",
         "Written to `config.toml` in the home, by hand or with `holdfast config NAME VALUE`; the name before the dot",
         "is the table. The environment wins over the file. `HOLDFAST_HOME` says where the home is; otherwise it is",
         "`~/.holdfast`.", "",
         "| Name | Default | Environment | What it does |", "|---|---|---|---|",
-        *[_setting(one) for one in SETTINGS], "",
+        *[_format_setting(setting) for setting in SETTINGS], "",
     ])  # fmt: skip
 
 
 PAGES = {
-    "cli.md": render, "api.md": api_page.render, "clients.md": docs_page.render, "errors.md": render_errors,
+    "cli.md": render_commands, "api.md": api_page.render, "clients.md": docs_page.page, "errors.md": render_errors,
     "settings.md": render_settings,
 }  # fmt: skip
 
 
 def main(folder: str | None) -> None:
-    """Write every page into a folder, or print the first."""
+    """Write every page into a folder; without one, print docs/cli.md."""
     if folder is None:
-        sys.stdout.write(render())
+        sys.stdout.write(render_commands())
         return
     for name, page in PAGES.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(page())
 
 
-def _command(command: Command) -> list[str]:
-    lines = ["", f"### {command.name}", "", f"`{command.usage}`", "", sentence(command.summary), ""]
-    rows = [f"- `{arg}`: {arg.help}" for arg in command.args] + _options(command.options)
+def _format_command(command: Command) -> list[str]:
+    lines = ["", f"### {command.name}", "", f"`{command.usage}`", "", format_sentence(command.summary), ""]
+    rows = [f"- `{arg}`: {arg.help}" for arg in command.args] + _format_options(command.options)
     example = ["", "```sh", command.example, "```"] if command.example else []
     return [*lines, *rows, *example] if rows else [*lines[:-1], *example]
 
 
-def _options(options: tuple[Option, ...]) -> list[str]:
-    return [f"- `{f'{option.name} {option.value}'.rstrip()}`: {explained(option)}" for option in options]
+def _format_options(options: tuple[Option, ...]) -> list[str]:
+    return [f"- `{f'{option.name} {option.value}'.rstrip()}`: {describe_option(option)}" for option in options]
 
 
-def _setting(setting: Setting) -> str:
-    default = Config._defaults[setting.field]
+def _format_setting(setting: Setting) -> str:
+    default = getattr(Config(home=""), setting.field)
     shown = "" if default is None else f"`{str(default).lower()}`"
-    span = f" ({setting.least:,} to {setting.most:,})" if setting.kind is int and setting.most < 10**9 else ""
-    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.sentence}{span} |"
+    limits = f" ({setting.least:,} to {setting.most:,})" if setting.kind is int and setting.most < 10**9 else ""
+    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.sentence}{limits} |"
 
 
-def _kinds(kind: type[errors.HoldfastError]) -> list[type[errors.HoldfastError]]:
-    known = [child for child in kind.__subclasses__() if child.__module__ == errors.__name__]
-    return [kind, *[below for child in known for below in _kinds(child)]]
+def _list_errors(error: type[errors.HoldfastError]) -> list[type[errors.HoldfastError]]:
+    """Return an error class and its subclasses, depth first."""
+    children = [child for child in error.__subclasses__() if child.__module__ == errors.__name__]
+    return [error, *[below for child in children for below in _list_errors(child)]]
 
 
-def _made(source: str) -> str:
+def _format_header(source: str) -> str:
     return f"<!-- Made by `python -m holdfast.cli.docs_pages docs` from {source}; change it there. -->"
 
 

@@ -1,7 +1,7 @@
-"""Where answers go: aligned and coloured for a person at a terminal, plain down a pipe, one JSON document with --json.
+"""Print answers: aligned and coloured on a terminal, plain text into a pipe, one JSON document with --json.
 
-What was stored may hold anything, also characters that nobody sees and sequences that drive a terminal. Whatever people or
-models read here shows each of them as a mark; `--json` alone has the text as it was kept.
+Stored text may hold invisible characters and sequences that control a terminal. All output but --json shows each of them as a
+visible mark.
 """
 
 from __future__ import annotations
@@ -15,197 +15,195 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-_LEAST = 20  # cells of the last column, before others give way
-_GIST = 100  # characters of a note in a table that has no edge
+_MIN_LAST_COLUMN = 20  # cells of a table's last column; narrower, the other columns shrink
+_MAX_LAST_COLUMN = 100  # cells of a table's last column in a pipe, which has no width
 
 
 class Output:
-    """One command's way to the outside."""
+    """The output of one command."""
 
-    def __init__(self, json: bool = False, plain: bool = False) -> None:
+    def __init__(self, json: bool = False, no_color: bool = False) -> None:
         self.json = json
-        self._plain = plain
-        self.answered = False  # whether the one JSON document has been said
-        self.disabled = False  # whether memory is switched off, which is why there is nothing to show
-        self.terminal = _is_terminal(sys.stdout)
-        self.width = _width() if self.terminal else 0
-        self._prepare(sys.stdout)
+        self._no_color = no_color
+        self.json_printed = False  # whether the one JSON document was printed
+        self.memory_disabled = False  # whether memory is switched off, which is then why there is nothing to show
+        self.is_terminal = _is_terminal(sys.stdout)
+        self.width = _terminal_width() if self.is_terminal else 0
+        self._set_encoding(sys.stdout)
 
-    def _prepare(self, stream: TextIO) -> None:
-        """A pipe carries UTF-8; a terminal keeps its own encoding. Nothing that was shown has a byte that is neither."""
-        change = getattr(stream, "reconfigure", None)
-        if change and self.terminal:
-            change(errors="replace")
-        elif change:
-            change(encoding="utf-8", errors="surrogateescape")  # a path of somebody else's may have such bytes
+    def _set_encoding(self, stream: TextIO) -> None:
+        """Write UTF-8 into a pipe; keep the encoding of a terminal."""
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure and self.is_terminal:
+            reconfigure(errors="replace")
+        elif reconfigure:
+            reconfigure(encoding="utf-8", errors="surrogateescape")  # paths may have bytes that are not UTF-8
 
-    # --- saying --------------------------------------------------------------------------------------------------
+    def print_line(self, text: str = "", exact: bool = False) -> None:
+        """Print one line of the answer; unless `exact`, mark hidden characters, and control sequences but our own styles."""
+        sys.stdout.write((text if exact else _mark_hidden_styled(text) if self.is_terminal else mark_hidden(text)) + "\n")
 
-    def say(self, text: str = "", exact: bool = False) -> None:
-        """A line of the answer. A net below all who say something: beside our own colours nothing drives a terminal."""
-        sys.stdout.write((text if exact else _coloured(text) if self.terminal else visible(text)) + "\n")
-
-    def text(self, text: str, wrap: bool = False) -> None:
-        """Stored text, with a remark if anything in it had to be made visible."""
-        seen = visible(text)
-        for line in self._lines(seen):
-            for piece in wrapped(line, self.width) if wrap and self.terminal else [line]:
-                self.say(piece, exact=True)
-        if seen is not text:
-            from holdfast.base.invisible import find_kinds
+    def print_text(self, text: str, wrap: bool = False) -> None:
+        """Print stored text, with a message if it has hidden characters."""
+        marked = mark_hidden(text)
+        for line in self._split_lines(marked):
+            for part in wrap_line(line, self.width) if wrap and self.is_terminal else [line]:
+                self.print_line(part, exact=True)
+        if marked is not text:
+            from holdfast.safety.hidden_chars import kinds
 
             found = find_kinds(text)
             if found:
-                self.aside(f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is", "yellow")
+                message = f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is"
+                self.print_message(message, "yellow")
 
-    def _lines(self, seen: str) -> list[str]:
-        """What was made visible, by its lines. A carriage return that is left there is part of a line's end: it goes down a
-        pipe as it was kept, and a terminal has no use for it."""
-        lines = seen.removesuffix("\n").split("\n")
-        return [line.removesuffix("\r") for line in lines] if self.terminal else lines
+    def _split_lines(self, marked: str) -> list[str]:
+        """Split text into lines; a pipe gets the carriage returns of CRLF line ends, a terminal does not."""
+        lines = marked.removesuffix("\n").split("\n")
+        return [line.removesuffix("\r") for line in lines] if self.is_terminal else lines
 
-    def aside(self, text: str, style: str = "dim") -> None:
-        """A remark for people; never part of the answer."""
+    def print_indented(self, text: str, max_lines: int = 0) -> None:
+        """Print text under its heading: on a terminal wrapped and cut to `max_lines` (0: all), in a pipe whole."""
+        lines = self._split_lines(mark_hidden(text))
+        if self.is_terminal:
+            lines = [part for line in lines for part in wrap_line(line, max(self.width - 4, 20))]
+        shown = lines[:max_lines] if max_lines and self.is_terminal and len(lines) > max_lines + 1 else lines
+        for line in shown:
+            self.print_line("    " + line if line else "", exact=True)
+        if len(shown) < len(lines):
+            self.print_line("    " + self.style(f"... {len(lines) - len(shown)} more lines", "dim"))
+
+    def print_message(self, text: str, style: str = "dim") -> None:
+        """Print a message for people on stderr; it is not part of the answer, and --json leaves it out."""
         if not self.json:
-            sys.stdout.flush()  # in the order in which it was said, also where both go to one place
-            sys.stderr.write(self.paint(visible(text), style, sys.stderr) + "\n")
+            sys.stdout.flush()  # keep the order where stdout and stderr are one terminal
+            sys.stderr.write(self.style(mark_hidden(text), style, sys.stderr) + "\n")
 
-    def nothing(self, text: str) -> None:
-        """There is nothing to show, and why; an off switch must not look like an empty memory."""
-        self.aside("memory is disabled" if self.disabled else text, "yellow")
+    def print_empty(self, text: str) -> None:
+        """Print why there is nothing to show, or that memory is disabled, which must not look like an empty memory."""
+        self.print_message("memory is disabled" if self.memory_disabled else text, "yellow")
 
-    def document(self, data: Any) -> None:
-        """The answer as JSON: every text exactly as it is, and harmless on a terminal, since what is hidden is spelled out.
-        Until all of it can be said, nothing is."""
+    def print_json(self, data: Any) -> None:
+        """Print the answer as one JSON document, with hidden characters escaped; print nothing if `data` cannot be encoded."""
         import json
 
         from holdfast.safety.hidden_chars import escape_json
 
-        said = escape_json(json.dumps(data, ensure_ascii=False, indent=2 if self.terminal else None))
-        self.answered = True
-        self.say(said, exact=True)
+        document = escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.is_terminal else None))
+        self.json_printed = True
+        self.print_line(document, exact=True)
 
-    def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
-        """The text in a colour, if there is anybody to see it."""
-        if not text or not style or self._plain or self.json or not _is_terminal(stream or sys.stdout):
+    def style(self, text: str, name: str, stream: TextIO | None = None) -> str:
+        """Return the text in a colour or weight of `_STYLES` if the stream is a terminal that wants colour."""
+        if not text or not name or self._no_color or self.json or not _is_terminal(stream or sys.stdout):
             return text
         from holdfast.config import wants_colour
 
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if wants_colour() else text
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if colour_wanted() else text
 
-    # --- shapes --------------------------------------------------------------------------------------------------
-
-    def table(
+    def print_table(
         self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
     ) -> None:
-        """Columns that line up. The last one takes what is left of the terminal. A key is never shortened: one that is wider
-        than its column stands on a line of its own, and the rest of its row below it."""
-        cells = [[one_line(cell) for cell in row] for row in rows]
-        sizes = [max(map(cells_wide, column)) for column in zip(head, *cells, strict=True)]
-        self._fit(sizes, indent)
-        self.say(" " * indent + self._row(head, sizes, ["dim"] * len(head)))
-        key = head.index("KEY") if "KEY" in head else -1
+        """Print aligned columns; the last one takes the rest of the terminal's width.
+
+        A key is never cut: one that is wider than the column KEY gets a line of its own, with the rest of its row below.
+        """
+        cells = [[join_lines(cell) for cell in row] for row in rows]
+        widths = [max(map(measure_width, column)) for column in zip(head, *cells, strict=True)]
+        self._shrink_columns(widths, indent)
+        self.print_line(" " * indent + self._format_row(head, widths, ["dim"] * len(head)))
+        key_column = head.index("KEY") if "KEY" in head else -1
         for row in cells:
-            for line in self._lines_of(row, sizes, styles or [""] * len(row), key):
-                self.say(" " * indent + line)
+            for line in self._format_row_lines(row, widths, styles or [""] * len(row), key_column):
+                self.print_line(" " * indent + line)
 
-    def _fit(self, sizes: list[int], indent: int) -> None:
-        """Narrow the last column, and where that is not enough always the widest, until a line fits."""
-        gaps = 2 * (len(sizes) - 1) + indent
-        room = self.width - gaps - sum(sizes[:-1]) if self.terminal else _GIST
-        sizes[-1] = min(sizes[-1], max(room, _LEAST))
-        while self.terminal and sum(sizes) + gaps > self.width and max(sizes) > 1:
-            sizes[sizes.index(max(sizes))] -= 1
+    def _shrink_columns(self, widths: list[int], indent: int) -> None:
+        """Narrow the last column, then repeatedly the widest one, until a row fits the terminal."""
+        gaps = 2 * (len(widths) - 1) + indent
+        room = self.width - gaps - sum(widths[:-1]) if self.is_terminal else _MAX_LAST_COLUMN
+        widths[-1] = min(widths[-1], max(room, _MIN_LAST_COLUMN))
+        while self.is_terminal and sum(widths) + gaps > self.width and max(widths) > 1:
+            widths[widths.index(max(widths))] -= 1
 
-    def _lines_of(self, row: Sequence[str], sizes: list[int], styles: Sequence[str], key: int) -> list[str]:
-        """A row as one line, or as two where its key is wider than the key's column."""
-        if key < 0 or cells_wide(row[key]) <= sizes[key]:
-            return [self._row(row, sizes, styles)]
-        rest = key + 1
-        first = self._row(row[:rest], [*sizes[:key], cells_wide(row[key])], styles[:rest])
-        return [first, " " * (sum(sizes[:rest]) + 2 * rest) + self._row(row[rest:], sizes[rest:], styles[rest:])]
+    def _format_row_lines(self, row: Sequence[str], widths: list[int], styles: Sequence[str], key_column: int) -> list[str]:
+        """Return a row as one line, or as two if its key is wider than its column."""
+        if key_column < 0 or measure_width(row[key_column]) <= widths[key_column]:
+            return [self._format_row(row, widths, styles)]
+        rest = key_column + 1
+        first = self._format_row(row[:rest], [*widths[:key_column], measure_width(row[key_column])], styles[:rest])
+        indent = " " * (sum(widths[:rest]) + 2 * rest)
+        return [first, indent + self._format_row(row[rest:], widths[rest:], styles[rest:])]
 
-    def _row(self, row: Sequence[str], sizes: list[int], styles: Sequence[str]) -> str:
-        shown = [
-            self.paint(shortened(cell, size), style) + " " * (size - cells_wide(shortened(cell, size)))
-            for cell, size, style in zip(row, sizes, styles, strict=True)
+    def _format_row(self, row: Sequence[str], widths: list[int], styles: Sequence[str]) -> str:
+        cells = [
+            self.style(truncate(cell, width), style) + " " * (width - measure_width(truncate(cell, width)))
+            for cell, width, style in zip(row, widths, styles, strict=True)
         ]
-        return "  ".join(shown).rstrip()
-
-    def indented(self, text: str, most: int = 0) -> None:
-        """A text under its heading: wrapped and, if `most` is given, cut on a terminal; whole down a pipe."""
-        lines = self._lines(visible(text))
-        if self.terminal:
-            lines = [piece for line in lines for piece in wrapped(line, max(self.width - 4, 20))]
-        kept = lines[:most] if most and self.terminal and len(lines) > most + 1 else lines
-        for line in kept:
-            self.say("    " + line if line else "", exact=True)
-        if len(kept) < len(lines):
-            self.say("    " + self.paint(f"... {len(lines) - len(kept)} more lines", "dim"))
+        return "  ".join(cells).rstrip()
 
 
-def visible(text: str) -> str:
-    """The text with every character that drives a terminal, or hides, as a mark."""
+def mark_hidden(text: str) -> str:
+    """Replace every hidden character, and every character that controls a terminal, by a visible mark."""
     if text.isascii() and text.replace("\n", "").isprintable():
-        return text  # most are, and nothing more is loaded
-    from holdfast.safety.hidden_chars import make_visible
+        return text  # the usual case, without an import
+    from holdfast.safety.hidden_chars import shown
 
     return make_visible(text)
 
 
-def _coloured(text: str) -> str:
-    """The same for a line that has colours of ours."""
+def _mark_hidden_styled(text: str) -> str:
+    """Do the same for a line that has styles of ours."""
     if "\x1b[" not in text:
-        return visible(text)
+        return mark_hidden(text)
     first, *rest = text.split("\x1b[")
-    pieces = [visible(first)]
-    for piece in rest:
-        code, letter, _ = piece.partition("m")
-        ours = letter and (code == "0" or code in _STYLES.values())
-        pieces.append(f"\x1b[{code}m{visible(piece[len(code) + 1 :])}" if ours else visible("\x1b[" + piece))
-    return "".join(pieces)
+    parts = [mark_hidden(first)]
+    for part in rest:
+        code, letter, _ = part.partition("m")
+        is_style = letter and (code == "0" or code in _STYLES.values())
+        parts.append(f"\x1b[{code}m{mark_hidden(part[len(code) + 1 :])}" if is_style else mark_hidden("\x1b[" + part))
+    return "".join(parts)
 
 
-def one_line(text: str) -> str:
-    """The text on one line, for a table."""
-    return " ".join(visible(text).split())
+def join_lines(text: str) -> str:
+    """Return the text on one line, with hidden characters marked."""
+    return " ".join(mark_hidden(text).split())
 
 
-def hidden_mark(kinds: tuple[str, ...]) -> list[str]:
-    """What a line about a text says of its hidden characters; mostly nothing."""
+def describe_hidden(kinds: tuple[str, ...]) -> list[str]:
+    """Return a list with the hidden characters of a text by kind, or an empty list if it has none."""
     return [f"hidden: {', '.join(kinds)}"] if kinds else []
 
 
-def wrapped(line: str, width: int) -> list[str]:
-    """The line in pieces no wider than that, broken between words."""
-    if cells_wide(line) <= width:
+def wrap_line(line: str, width: int) -> list[str]:
+    """Break a line between words into parts of at most `width` terminal cells; a longer word stays whole."""
+    if measure_width(line) <= width:
         return [line]
-    pieces: list[str] = []
+    parts: list[str] = []
     current = line[: len(line) - len(line.lstrip())]
     for word in line.split():
         longer = f"{current} {word}" if current.strip() else current + word
-        if current.strip() and cells_wide(longer) > width:
-            pieces.append(current)
+        if current.strip() and measure_width(longer) > width:
+            parts.append(current)
             longer = word
         current = longer
-    return [*pieces, current]
+    return [*parts, current]
 
 
-def shortened(text: str, width: int) -> str:
-    """As much of the text as fits in so many cells."""
-    if cells_wide(text) <= width:
+def truncate(text: str, width: int) -> str:
+    """Cut the text to `width` terminal cells, with an ellipsis at the end."""
+    if measure_width(text) <= width:
         return text
     kept, used = 0, 1
     for char in text:
-        used += cells_wide(char)
+        used += measure_width(char)
         if used > width:
             break
         kept += 1
     return text[:kept].rstrip() + "…"
 
 
-def cells_wide(text: str) -> int:
-    """How many cells of a terminal a text takes: two for a CJK character, none for a combining mark."""
+def measure_width(text: str) -> int:
+    """Return the width of a text in terminal cells: two for a CJK character, none for a combining mark."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -213,15 +211,16 @@ def cells_wide(text: str) -> int:
     return sum([0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text])
 
 
-def size(count: int) -> str:
-    """Bytes as people read them."""
+def format_bytes(count: int) -> str:
+    """Return a number of bytes with its unit: `1.5 KiB`."""
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MiB"
 
 
-def plural(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def format_count(count: int, noun: str) -> str:
+    """Return a number with its noun: `1 note`, `2 notes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _is_terminal(stream: TextIO) -> bool:
@@ -231,7 +230,7 @@ def _is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def _width() -> int:
+def _terminal_width() -> int:
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""How far long work is, on stderr: a bar at a terminal, a line every few seconds elsewhere."""
+"""The progress of long work, on stderr: a bar on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -7,52 +7,55 @@ import time
 
 from holdfast.models import Progress
 
-_PATIENCE = 0.5  # seconds of silence: short work needs no bar
-_REDRAW = 0.1
-_LINES = 5.0  # between two lines where nobody watches
-_BAR = 30
+_DELAY_SECONDS = 0.5  # before a bar is drawn: short work needs none
+_REDRAW_SECONDS = 0.1
+_LINE_SECONDS = 5.0  # between two lines where stderr is not a terminal
+_BAR_WIDTH = 30  # characters
 
 
-class Bar(Progress):
-    """Says nothing until the work has taken a moment."""
+class ProgressBar(Progress):
+    """Show how much of the work is done; print nothing until it has taken a moment."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._what = ""
+        self._is_terminal = sys.stderr.isatty()
+        self._title = ""
         self._total = self._done = 0
-        self._shown = False
-        self._next = 0.0
+        self._drawn = False
+        self._next_draw = 0.0  # time.monotonic()
 
     def start(self, what: str, total: int) -> None:
-        from holdfast.cli.output import one_line
+        """Begin work of `total` steps."""
+        from holdfast.cli.output import join_lines
 
-        what = one_line(what)  # it may name a file
-        self._what, self._total, self._done, self._shown = what, total, 0, False
-        self._next = time.monotonic() + (_PATIENCE if self._terminal else _LINES)
+        self._title = join_lines(what)  # it may name a file
+        self._total, self._done, self._drawn = total, 0, False
+        self._next_draw = time.monotonic() + (_DELAY_SECONDS if self._is_terminal else _LINE_SECONDS)
 
     def step(self, count: int = 1) -> None:
-        if not self._what:
-            return  # work too small to have been announced
+        """Count steps that are done, and draw if it is time."""
+        if not self._title:
+            return  # the work is too small to have been started here
         self._done += count
         now = time.monotonic()
-        if now >= self._next:
-            self._next = now + (_REDRAW if self._terminal else _LINES)
+        if now >= self._next_draw:
+            self._next_draw = now + (_REDRAW_SECONDS if self._is_terminal else _LINE_SECONDS)
             self._draw()
 
     def end(self) -> None:
-        if self._shown and self._terminal:
+        """Remove the bar."""
+        if self._drawn and self._is_terminal:
             _write("\r\x1b[K")
-        self._what = ""
+        self._title = ""
 
     def _draw(self) -> None:
-        self._shown = True
-        counted = f"{self._what}: {self._done:,} of {self._total:,}"
-        full = _BAR * min(self._done, self._total) // max(self._total, 1)
-        _write(f"\r\x1b[K{'█' * full}{'░' * (_BAR - full)} {counted}" if self._terminal else f"{counted}\n")
+        self._drawn = True
+        line = f"{self._title}: {self._done:,} of {self._total:,}"
+        full = _BAR_WIDTH * min(self._done, self._total) // max(self._total, 1)
+        _write(f"\r\x1b[K{'█' * full}{'░' * (_BAR_WIDTH - full)} {line}" if self._is_terminal else f"{line}\n")
 
 
 def _write(text: str) -> None:
-    """Tell whoever watches; that nobody does is no reason to stop the work."""
+    """Write to stderr; a closed stderr must not stop the work."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,13 +1,13 @@
-"""One call of the command line, from the words typed to the exit code."""
+"""Run one command: parse its arguments, call its handler, print the answer and return the exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from holdfast.cli.output import Output, visible
-from holdfast.cli.parser import json_wanted, read
-from holdfast.errors import HoldfastError, TooLarge, UsageError
+from holdfast.cli.output import Output, mark_hidden
+from holdfast.cli.parser import parse_args, wants_json
+from holdfast.errors import TooLarge, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,88 +21,93 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_OF_STORE = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}
+_STORE_OPTIONS = {"store": "store.url", "read_store": "store.read_url", "tenant": "store.tenant"}  # the setting of each
 
 
 class Invocation:
-    """What was asked, the memory it is asked of, and where the answer goes."""
+    """One run of a command: its arguments, the memory it uses and its output."""
 
-    def __init__(self, words: ParsedArguments, screen: Output) -> None:
-        self.words = words
-        self.screen = screen
+    def __init__(self, arguments: ParsedArguments, output: Output) -> None:
+        self.arguments = arguments
+        self.output = output
+        self.is_remote = False  # whether the memory is behind a gateway
         self._memory: Memory | None = None
-        self.is_remote = False  # whether it is a gateway's
-        self._notice = ""  # what is said beside the answer
+        self._notice = ""  # printed beside the answer
 
     def __getitem__(self, name: str) -> Any:
-        """What was given for that option or argument; None if nothing was."""
-        return self.words.values.get(name)
+        """Return the value of an option or argument, or None if it was not given."""
+        return self.arguments.values.get(name)
+
+    def pick(self, *names: str) -> dict[str, Any]:
+        """Return those options that were given as keyword arguments, so that the others keep the verb's default."""
+        return {name: self[name] for name in names if self[name] is not None}
 
     @property
     def memory(self) -> Memory:
-        """The memory of whoever types; opened once."""
+        """The memory of the caller, opened at the first use."""
         if self._memory is None:
-            settings = self.settings()
+            settings = self.load_settings()
             if settings.url or self["url"] or self["token_file"]:
-                self._memory = self._at_gateway(settings)
+                self._memory = self._open_remote(settings)
             if self._memory is not None:
                 return self._memory
             from holdfast.api.memory import Memory
-            from holdfast.cli.progress import Bar
+            from holdfast.cli.progress import ProgressBar
 
             self._memory = Memory(
-                config=settings, project=self["project"], session=self._session(), agent=self["agent"],
-                client=self["client"], origin=self._origin(), progress=None if self.screen.json else Bar(),
+                config=settings, project=self["project"], session=self.find_session(), agent=self["agent"],
+                client=self["client"], origin=self.find_origin(), progress=None if self.output.json else ProgressBar(),
             )  # fmt: skip
-            self.screen.disabled = not self._memory.config.enabled
-            self._say_if_unknown(self._memory)
+            self.output.memory_disabled = not self._memory.config.enabled
+            self._warn_unknown_project(self._memory)
         return self._memory
 
-    def _say_if_unknown(self, memory: Memory) -> None:
-        """Say on stderr that a read names a project which this home does not have: a typing error looks like no notes."""
-        command, config = self.words.command, memory.config
+    def _open_remote(self, settings: Config) -> Memory | None:
+        """Open the memory of the gateway, or return None if the command is about this machine."""
+        from holdfast.cli import remote
+
+        url = remote.find_url(self, settings)
+        self.is_remote = url is not None
+        return remote.open_memory(self, settings, url) if url else None
+
+    def _warn_unknown_project(self, memory: Memory) -> None:
+        """Warn on stderr if a read names a project that this home does not have: a typo looks like an empty memory."""
+        command, config = self.arguments.command, memory.config
         if command and command.reads_project and config.enabled and (self["project"] or config.project):
             from holdfast.api.memory import context_of
             from holdfast.verbs import projects
 
             self._notice = projects.explain_unknown_project(context_of(memory))
             if self._notice:
-                sys.stderr.write(visible(self._notice) + "\n")
+                sys.stderr.write(mark_hidden(self._notice) + "\n")
 
-    def settings(self) -> Config:
-        """The settings, and over them what the command line says of the store."""
+    def load_settings(self) -> Config:
+        """Load the settings, with the store options of the command line over them."""
         from holdfast import config
 
-        settings, given = config.load(self["home"]), self.store_settings()
+        settings, given = config.load(self["home"]), self.parse_store_options()
         if self["store"] is not None:
             if self["url"] is not None:
                 raise UsageError("--store and --url contradict each other", "Give one of them")
-            given["url"] = None  # one that the settings name is not meant
+            given["url"] = None  # --store wins over a gateway in the settings
         return settings.replace(**given) if given else settings
 
-    def store_settings(self) -> dict[str, Any]:
-        """What the command line says of the store, as settings."""
-        given = self.given(*_OF_STORE)
+    def parse_store_options(self) -> dict[str, Any]:
+        """Return the store options of the command line as fields of the settings."""
+        given = self.pick(*_STORE_OPTIONS)
         if not given:
             return {}
         from holdfast import config
 
-        settings = {name: config.find_setting(_OF_STORE[name]) for name in given}
+        settings = {name: config.named(_STORE_OPTIONS[name]) for name in given}
         return {
-            one.field: config.parse_value(one, given[name], f"--{name.replace('_', '-')}") for name, one in settings.items()
+            setting.field: config.from_text(setting, given[name], f"--{name.replace('_', '-')}")
+            for name, setting in settings.items()
         }
 
-    def _at_gateway(self, settings: Config) -> Memory | None:
-        """The memory at the address that is meant; None where that is this machine after all."""
-        from holdfast.cli import remote
-
-        url = remote.url_of(self, settings)
-        self.is_remote = url is not None
-        return remote.memory(self, settings, url) if url else None
-
-    def _origin(self) -> str:
-        """Who types: a person, unless a coding agent says that it runs this. An agent cannot speak as a person."""
-        from holdfast.config import runs_in_agent
+    def find_origin(self) -> str:
+        """Return `user`, or `agent` if a coding agent runs this command; an agent cannot write as the user."""
+        from holdfast.config import agent_at_work
 
         if not runs_in_agent():
             return "user"
@@ -112,271 +117,204 @@ class Invocation:
             raise Refused("an agent cannot speak as the user", "Leave --origin away, or run this in a terminal of your own")
         return "agent"
 
-    def _session(self) -> str | None:
-        """The caller's session. Where the command means a transcript's, that may have a name which no caller's could have."""
-        from holdfast.base.ids import is_name
+    def find_session(self) -> str | None:
+        """Return the session of the caller; None if --session names a transcript whose name is not valid for a caller."""
+        from holdfast.models import is_name
 
-        named: str | None = self["session"]
-        of_transcript = self.words.command and any(option.name == "--session" for option in self.words.command.options)
-        return None if named and of_transcript and not is_name(named) else named
+        session: str | None = self["session"]
+        command = self.arguments.command
+        names_transcript = command and any(option.name == "--session" for option in command.options)
+        return None if session and names_transcript and not is_name(session) else session
 
-    def given(self, *names: str) -> dict[str, Any]:
-        """Those of the options that were given, as keyword arguments: what was not keeps the verb's own default."""
-        return {name: self[name] for name in names if self[name] is not None}
+    def read_text(self, name: str, max_bytes: int, what: str, whole: bool = False) -> str | bytes:
+        """Return an argument, or stdin if it is `-`; raise TooLarge for more than `max_bytes` bytes.
 
-    def text(self, name: str, most: int, what: str, whole: bool = False) -> str | bytes:
-        """An argument, or stdin where it says `-`. A byte order mark and the end of the last line are the pipe's and not the
-        text's, unless it is wanted whole."""
+        Unless `whole`, remove a byte order mark and the last line's end: the pipe adds them.
+        """
         given: str = self[name]
-        if given != "-" or not self.memory.config.enabled:  # switched off, it is refused without waiting for a pipe
+        if given != "-" or not self.memory.config.enabled:  # if disabled, reject without waiting for stdin
             return given
-        text = _read(most + 6)  # no more than tells that it is too much
+        text = _read_stdin(max_bytes + 6)  # enough to see that it is too much
         if not whole:
             text = text.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r\n" if text.endswith(b"\r\n") else b"\n")
-        if len(text) > most:
-            raise TooLarge(f"{what} may have {most:,} bytes, and stdin has more", "Split it, or keep a summary of it")
+        if len(text) > max_bytes:
+            raise TooLarge(f"{what} may have {max_bytes:,} bytes, and stdin has more", "Split it, or keep a summary of it")
         return text
 
-    def answer(self, what: T, tell: Callable[[Output, T], None], code: int = 0) -> int:
-        """Give the answer, as JSON or as `tell` tells it to people."""
+    def answer(self, result: T, print_result: Callable[[Output, T], None], code: int = 0) -> int:
+        """Print the result, as JSON or with `print_result`, and return the exit code."""
         try:
-            if self.screen.json:
-                said = plain(what)
-                self.screen.document({**said, "notice": self._notice} if self._notice and isinstance(said, dict) else said)
-                if self.screen.disabled and not _says_so(what):
+            if self.output.json:
+                data = to_json(result)
+                self.output.print_json({**data, "notice": self._notice} if self._notice and isinstance(data, dict) else data)
+                if self.output.memory_disabled and not _tells_disabled(result):
                     sys.stderr.write("memory is disabled\n")
             else:
-                tell(self.screen, what)
+                print_result(self.output, result)
         except OSError as error:
-            raise _unwritten(error) from error
+            raise _answer_not_written(error) from error
         return code
 
     def close(self) -> None:
+        """Close the memory if it was opened."""
         if self._memory is not None:
             self._memory.close()
 
 
-def _says_so(what: Any) -> bool:
-    """Whether an answer has a field that tells that memory is switched off; a bare list has none."""
-    return "disabled" in what if isinstance(what, dict) else hasattr(what, "disabled") or hasattr(what, "enabled")
-
-
-def plain(what: Any) -> Any:
-    """Records, and lists of them, as JSON can hold them."""
-    if hasattr(what, "as_dict"):
-        record: Record = what
+def to_json(value: Any) -> Any:
+    """Convert records, and lists and dicts of them, to what `json.dumps` takes."""
+    if hasattr(value, "as_dict"):
+        record: Record = value
         return record.as_dict()
-    if isinstance(what, list | tuple):
-        return [plain(one) for one in what]
-    if isinstance(what, dict):
-        return {name: plain(one) for name, one in what.items()}
-    return what
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: to_json(item) for name, item in value.items()}
+    return value
 
 
-def run(typed: list[str]) -> int:
-    """Read the words, do it, answer, and turn whatever went wrong into a message and an exit code."""
-    _open_streams()
-    screen = Output(json_wanted(typed), "--no-color" in typed)
+def _tells_disabled(result: Any) -> bool:
+    """Return whether a field of the result tells that memory is disabled; a list has none."""
+    return "disabled" in result if isinstance(result, dict) else hasattr(result, "disabled") or hasattr(result, "enabled")
+
+
+def run(argv: list[str]) -> int:
+    """Run the command and return its exit code; report every error."""
+    _open_closed_streams()
+    output = Output(wants_json(argv), "--no-color" in argv)
     try:
-        code = _run(typed, screen)
-        _hand_over()
-    except HoldfastError as error:
-        code = _failed(screen, error, typed)
+        code = _run(argv, output)
+        _flush_answer()
     except KeyboardInterrupt as error:
-        code = _interrupted(screen, error)
+        from holdfast.cli.error_report import report_interrupt
+
+        return report_interrupt(output, error)
     except BrokenPipeError:
-        code = _unheard()
+        discard_stdout()
+        return 0
     except Exception as error:
-        code = _failed(screen, _unexpected(error), typed)
+        from holdfast.cli.error_report import report_error
+
+        return report_error(output, error, argv)
     return code
 
 
-def _hand_over() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        raise _unwritten(error) from error
+def _run(argv: list[str], output: Output) -> int:
+    arguments = parse_args(argv)
+    command = arguments.command
+    if arguments.has("version"):
+        return _print_version(output)
+    if arguments.has("help") or command is None:
+        from holdfast.cli.commands.help import print_help
 
+        return print_help(arguments, output)
+    if arguments.values.get("url") is not None:
+        from holdfast.cli.remote import check_available
 
-def _unwritten(error: OSError) -> Exception:
-    """An answer that finds no place: what was asked for is done all the same."""
-    from holdfast.errors import Trouble
-
-    if isinstance(error, BrokenPipeError):
-        return error
-    what = f"it is done, but the answer could not be written: {error.strerror}"
-    return Trouble(what, "Let the output go elsewhere; nothing need be done again")
-
-
-def _open_streams() -> None:
-    """A caller may have closed them; then nobody listens, which is no reason to fail."""
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-
-
-def _run(typed: list[str], screen: Output) -> int:
-    words = read(typed)
-    if words.wants("version"):
-        return _version(screen)
-    if words.wants("help") or words.command is None:
-        from holdfast.cli.commands.help import show
-
-        return show(words, screen)
-    if words.values.get("url") is not None:
-        from holdfast.cli.remote import must_be_offered
-
-        must_be_offered(words.command, given=True)
-    call = Invocation(words, screen)
+        check_available(command, url_given=True)
+    call = Invocation(arguments, output)
     try:
         try:
-            code = _function(words.command.target)(call)
+            code = _load_handler(command.handler)(call)
         finally:
             call.close()
-        _hand_over()
+        _flush_answer()
     except KeyboardInterrupt as error:
-        from holdfast.cli.interrupts import stopped
+        from holdfast.cli.error_report import describe_interrupt
 
-        raise stopped(words.command.name, error, screen.answered) from None
+        raise describe_interrupt(command.name, error, output.json_printed) from None
     return code
 
 
-def _function(target: str) -> Callable[[Invocation], int]:
-    """The function that does it, and only now its module."""
-    module, _, name = target.partition(":")
+def _load_handler(handler: str) -> Callable[[Invocation], int]:
+    """Import the function that runs a command: `module:function` in holdfast.cli.commands."""
+    module, _, name = handler.partition(":")
     function: Callable[[Invocation], int] = getattr(__import__(f"holdfast.cli.commands.{module}", fromlist=[name]), name)
     return function
 
 
-def _version(screen: Output) -> int:
+def _print_version(output: Output) -> int:
     from holdfast import __version__
 
-    if screen.json:
-        screen.document({"version": __version__})
+    if output.json:
+        output.print_json({"version": __version__})
     else:
-        screen.say(f"holdfast {__version__}")
+        output.print_line(f"holdfast {__version__}")
     return 0
 
 
-def _failed(screen: Output, error: HoldfastError, typed: list[str]) -> int:
-    if "--debug" in typed:
-        import traceback
+def _open_closed_streams() -> None:
+    """Open /dev/null for stdout and stderr if the caller closed them: a command still runs if its output is not read."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
-        sys.stderr.write(visible("".join(traceback.format_exception(error))))
-    from holdfast.cli.flags import as_typed
 
-    message, fix = as_typed(error, typed)
+def discard_stdout() -> None:
+    """Send stdout to /dev/null after its reader closed it, as `| head` does: neither we nor Python's shutdown complain."""
     try:
-        if screen.json:
-            screen.document({**error.as_dict(), "message": message, "fix": fix})
-            sys.stdout.flush()
-        else:
-            _flush_quietly()
-            _complain(screen, message, fix)
-    except OSError:
-        _unheard()
-    return error.exit_code
-
-
-def _complain(screen: Output, message: str, fix: str) -> None:
-    sys.stderr.write(screen.paint("holdfast:", "red", sys.stderr) + f" {visible(message)}\n")
-    if fix:
-        sys.stderr.write("".join([f"  {line}\n" for line in visible(fix).split("\n")]))
-    sys.stderr.flush()
-
-
-def _interrupted(screen: Output, error: KeyboardInterrupt) -> int:
-    """Ctrl-C. A program that reads JSON is told on stdout; where its answer is on the way already, which may be stuck half-way,
-    on stderr. A person is told where there is more to know than that."""
-    from holdfast.cli.interrupts import Stopped
-    from holdfast.models import Interrupted
-
-    known = error if isinstance(error, Interrupted | Stopped) else Stopped()
-    told = {"error": "interrupted", "message": known.message, "fix": known.fix, "exit_code": 130}
-    try:
-        if screen.json and not screen.answered:
-            screen.document({**told, "stored": known.stored} if isinstance(known, Interrupted) else told)
-        elif screen.json or not isinstance(known, Stopped) or known.changes:
-            _complain(screen, known.message, known.fix)
-    except OSError:
-        pass
-    _flush_quietly()
-    return 130
-
-
-def _unexpected(error: Exception) -> HoldfastError:
-    """Something nobody foresaw, as one of ours; `--debug` shows the rest."""
-    from holdfast.errors import Trouble, from_os
-
-    if isinstance(error, OSError) and error.errno is not None:
-        known = from_os(error)
-        known.__cause__ = error
-        return known
-    trouble = Trouble(f"{type(error).__name__}: {error}", "Run it again with --debug to see where")
-    trouble.__cause__ = error
-    return trouble
-
-
-def _flush_quietly() -> None:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _unheard()
-
-
-def _unheard() -> int:
-    """Whoever read our output has stopped, as `| head` does: no complaint, now or when Python ends."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
     except (OSError, ValueError):
         pass
-    return 0
 
 
-def must_ask(call: Invocation) -> bool:
-    """Whether a person must be asked first: not after `--yes`; and switched off, the verb refuses by itself."""
+def _flush_answer() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise _answer_not_written(error) from error
+
+
+def _answer_not_written(error: OSError) -> Exception:
+    """Return the error for an answer that could not be written, although the command is done."""
+    from holdfast.errors import Trouble
+
+    if isinstance(error, BrokenPipeError):
+        return error
+    message = f"it is done, but the answer could not be written: {error.strerror}"
+    return Trouble(message, "Let the output go elsewhere; nothing need be done again")
+
+
+def needs_confirmation(call: Invocation) -> bool:
+    """Return whether to ask first: not with --yes, nor if memory is disabled, which the verb itself rejects."""
     return not call["yes"] and call.memory.config.enabled
 
 
 def confirm(call: Invocation, question: str) -> None:
-    """Ask before what cannot be undone; where nobody can be asked, `--yes` must have been given."""
+    """Ask before something that cannot be undone; raise Refused for any answer but yes, or if there is no terminal."""
     from holdfast.errors import Refused
 
-    if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if call.output.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(f"not without being sure: {question}", "Say --yes")
-    if not agreed(question):
+    if not ask_yes_no(question):
         raise Refused("nothing was done", "Answer y, or say --yes")
 
 
-def agreed(question: str) -> bool:
-    """Ask a person at a terminal; whether they said yes."""
-    sys.stderr.write(f"{visible(question)} [y/N] ")
+def ask_yes_no(question: str) -> bool:
+    """Ask a person at a terminal and return whether the answer is yes."""
+    sys.stderr.write(f"{mark_hidden(question)} [y/N] ")
     sys.stderr.flush()
-    return _answered().strip().lower() in ("y", "yes")
-
-
-def _answered() -> str:
     try:
-        return sys.stdin.readline()
+        line = sys.stdin.readline()
     except KeyboardInterrupt:
-        from holdfast.cli.interrupts import nothing_done
+        from holdfast.cli.error_report import interrupted_before_start
 
-        raise nothing_done() from None
+        raise interrupted_before_start() from None
+    return line.strip().lower() in ("y", "yes")
 
 
-def _read(most: int) -> bytes:
-    """What is piped in, before anything is done with it."""
+def _read_stdin(max_bytes: int) -> bytes:
     try:
-        return stdin().read(most)
+        return open_stdin().read(max_bytes)
     except KeyboardInterrupt:
-        from holdfast.cli.interrupts import nothing_done
+        from holdfast.cli.error_report import interrupted_before_start
 
-        raise nothing_done() from None
+        raise interrupted_before_start() from None
 
 
-def stdin() -> BinaryIO:
-    """What is piped in; a person at a terminal is told how to end it."""
+def open_stdin() -> BinaryIO:
+    """Return stdin as bytes; tell a person at a terminal how to end the input."""
     if sys.stdin is None:
         raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
     if sys.stdin.isatty() and sys.stderr.isatty():
@@ -385,8 +323,8 @@ def stdin() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def only_one(call: Invocation, *names: str) -> None:
-    """Refuse options that contradict each other."""
+def check_exclusive(call: Invocation, *names: str) -> None:
+    """Raise UsageError if more than one of these options was given."""
     given = [f"--{name.replace('_', '-')}" for name in names if call[name] is not None]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} contradict each other", "Give one of them")

@@ -1,12 +1,13 @@
-"""agent and role: who may come in by the gateway, and what they may do there."""
+"""`agent` and `role`: which agents may use the gateway, and what each role allows."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 from holdfast.access import AccessGate
 from holdfast.base import dates
-from holdfast.cli.output import one_line, plural
+from holdfast.cli.output import format_count, join_lines
 from holdfast.cli.runner import confirm
 from holdfast.errors import Disabled, HoldfastError, UsageError
 
@@ -22,76 +23,64 @@ if TYPE_CHECKING:
 _NO_DATE = "never"
 
 
-def add(call: Invocation) -> int:
+def add_agent(call: Invocation) -> int:
+    """`holdfast agent add`."""
     if not call["role"]:
         raise UsageError("which role?", "Say it with --role; `holdfast role list` shows them")
-    gate = _gate(call, changes=True)
-    try:
+    with closing(_open_gate(call, changes=True)) as gate:
         agent, token = gate.add(call["name"], call["role"], call["days"])
-    finally:
-        gate.close()
-    return call.answer(_shown_once(agent, token), _tell_token)
+    return call.answer(_describe_token(agent, token), _print_token)
 
 
-def rotate(call: Invocation) -> int:
-    gate = _gate(call, changes=True)
-    try:
+def rotate_token(call: Invocation) -> int:
+    """`holdfast agent rotate`."""
+    with closing(_open_gate(call, changes=True)) as gate:
         agent, token = gate.rotate(call["name"], call["days"], call["grace"] or 0)
-    finally:
-        gate.close()
-    return call.answer(_shown_once(agent, token), _tell_token)
+    return call.answer(_describe_token(agent, token), _print_token)
 
 
-def revoke(call: Invocation) -> int:
-    """Asked only where somebody can answer: a script that revokes must not be held up."""
-    gate = _gate(call)
-    try:
+def revoke_agent(call: Invocation) -> int:
+    """`holdfast agent revoke`; ask only at a terminal, so that a script is not stopped."""
+    with closing(_open_gate(call)) as gate:
         name = gate.agent(call["name"]).name
-        if not (call["yes"] or call.screen.json) and sys.stdin.isatty() and sys.stderr.isatty():
+        if not (call["yes"] or call.output.json) and sys.stdin.isatty() and sys.stderr.isatty():
             confirm(call, f"End every token of {name!r}? It is shut out at once.")
         agent = gate.revoke(name)
-    finally:
-        gate.close()
-    return call.answer(_plain(agent), lambda screen, told: screen.say(f"{screen.paint('revoked', 'yellow')} {told['agent']}"))
+    return call.answer(_describe_agent(agent), _print_revoked)
 
 
-def list_(call: Invocation) -> int:
-    gate = _gate(call)
-    try:
-        agents = [_plain(agent) for agent in gate.agents()]
-    finally:
-        gate.close()
-    return call.answer(agents, _tell_agents)
+def list_agents(call: Invocation) -> int:
+    """`holdfast agent list`."""
+    with closing(_open_gate(call)) as gate:
+        agents = [_describe_agent(agent) for agent in gate.agents()]
+    return call.answer(agents, _print_agents)
 
 
-def roles(call: Invocation) -> int:
-    gate = _gate(call)
-    try:
-        told = [{**role.as_dict(), "own": gate.is_custom(role.name)} for role in gate.roles()]
-        faults = gate.role_problems()
-    finally:
-        gate.close()
-    for fault in faults:
-        call.screen.aside(f"{fault.message}; until it is mended this role means nothing", "yellow")
-    return call.answer(told, _tell_roles)
+def list_roles(call: Invocation) -> int:
+    """`holdfast role list`."""
+    with closing(_open_gate(call)) as gate:
+        roles = [{**role.as_dict(), "own": gate.is_custom(role.name)} for role in gate.roles()]
+        problems = gate.role_problems()
+    for problem in problems:
+        call.output.print_message(f"{problem.message}; until it is mended this role means nothing", "yellow")
+    return call.answer(roles, _print_roles)
 
 
-def check(call: Invocation) -> int:
-    named: str | None = call["file"]
-    if named is not None:
-        good, problems = _checked(named)
+def check_roles(call: Invocation) -> int:
+    """`holdfast role check`; exit 1 if a role file has a problem."""
+    path: str | None = call["file"]
+    if path is not None:
+        names, problems = _check_role_file(path)
     else:
-        gate = _gate(call)
-        try:
-            good = [role.name for role in gate.roles()]
-            problems = [fault.as_dict() for fault in gate.role_problems()]
-        finally:
-            gate.close()
-    report = {"ok": not problems, "roles": good, "problems": problems}
-    return call.answer(report, _tell_check, 1 if problems else 0)
+        with closing(_open_gate(call)) as gate:
+            names = [role.name for role in gate.roles()]
+            problems = [problem.as_dict() for problem in gate.role_problems()]
+    report = {"ok": not problems, "roles": names, "problems": problems}
+    return call.answer(report, _print_check, 1 if problems else 0)
 
 
-def _checked(path: str) -> tuple[list[str], list[dict[str, Any]]]:
+def _check_role_file(path: str) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the names of the file's valid roles, and its problems."""
     from holdfast.access import role_file
 
     try:
@@ -101,18 +90,18 @@ def _checked(path: str) -> tuple[list[str], list[dict[str, Any]]]:
     return [role.name], []
 
 
-def _gate(call: Invocation, changes: bool = False) -> AccessGate:
-    from holdfast.cli.remote import say_where
+def _open_gate(call: Invocation, changes: bool = False) -> AccessGate:
+    from holdfast.cli.remote import report_local_home
 
-    settings = call.settings()
+    settings = call.load_settings()
     if changes and not settings.enabled:
         raise Disabled
-    say_where(call, settings)
+    report_local_home(call, settings)
     return AccessGate(settings)
 
 
-def _plain(agent: Agent) -> dict[str, Any]:
-    """What anybody may know of one; times as text, as everywhere."""
+def _describe_agent(agent: Agent) -> dict[str, Any]:
+    """Return the public fields of an agent, with times as text."""
     now = dates.clock()
     newest = agent.tokens[-1] if agent.tokens else None
     return {
@@ -122,58 +111,66 @@ def _plain(agent: Agent) -> dict[str, Any]:
         "token_id": newest.id if newest else "",
         "expires": dates.timestamp(newest.expires) if newest and newest.expires is not None else None,
         "created": dates.timestamp(agent.created),
-        "tokens": [_token(token.as_dict()) for token in agent.tokens],
+        "tokens": [_format_times(token.as_dict()) for token in agent.tokens],
     }
 
 
-def _token(fields: dict[str, Any]) -> dict[str, Any]:
+def _format_times(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: dates.timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
 
 
-def _shown_once(agent: Agent, token: str) -> dict[str, Any]:
-    told = _plain(agent)
-    return {"token": token, **{name: told[name] for name in ("agent", "role", "token_id", "expires")}}
+def _describe_token(agent: Agent, token: str) -> dict[str, Any]:
+    """Return a new token with its agent: the only time that it is shown."""
+    fields = _describe_agent(agent)
+    return {"token": token, **{name: fields[name] for name in ("agent", "role", "token_id", "expires")}}
 
 
-def _tell_token(screen: Output, told: dict[str, Any]) -> None:
-    until = f" until {told['expires'][:10]}" if told["expires"] else ""
-    screen.aside(f"{told['agent']} may come in as {told['role']}{until}. Its token, which is shown only now:")
-    screen.say(told["token"])
+def _print_token(output: Output, report: dict[str, Any]) -> None:
+    until = f" until {report['expires'][:10]}" if report["expires"] else ""
+    output.print_message(f"{report['agent']} may come in as {report['role']}{until}. Its token, which is shown only now:")
+    output.print_line(report["token"])
 
 
-def _tell_agents(screen: Output, agents: list[dict[str, Any]]) -> None:
+def _print_revoked(output: Output, agent: dict[str, Any]) -> None:
+    output.print_line(f"{output.style('revoked', 'yellow')} {agent['agent']}")
+
+
+def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     if not agents:
-        screen.nothing("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
+        output.print_empty("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
         return
     rows = [
-        (one["agent"], one["role"], one["state"], token["id"], (token["expires"] or _NO_DATE)[:10], one["created"][:10])
-        for one in agents
-        for token in _shown(one["tokens"])
-    ]
-    screen.table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
+        (
+            agent["agent"], agent["role"], agent["state"], token["id"], (token["expires"] or _NO_DATE)[:10],
+            agent["created"][:10],
+        )
+        for agent in agents
+        for token in _select_tokens(agent["tokens"])
+    ]  # fmt: skip
+    output.print_table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
 
 
-def _shown(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The newest one, and before it those that are still good: after a rotation the old one may be, for a while."""
+def _select_tokens(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the older tokens that are still valid, as for a while after a rotation, and the newest token."""
     now = dates.now()
-    good = [one for one in tokens[:-1] if one["revoked"] is None and (one["expires"] or now + "~") > now]
-    return [*good, *tokens[-1:]]
+    valid = [token for token in tokens[:-1] if token["revoked"] is None and (token["expires"] or now + "~") > now]
+    return [*valid, *tokens[-1:]]
 
 
-def _tell_roles(screen: Output, told: list[dict[str, Any]]) -> None:
+def _print_roles(output: Output, roles: list[dict[str, Any]]) -> None:
     rows = [
         (
-            one["name"], "own" if one["own"] else "shipped", ", ".join(one["scopes"]) or "none",
-            ", ".join(one["skills"]) or "none", ", ".join(one["allowed_actions"]) or "nothing",
+            role["name"], "own" if role["own"] else "shipped", ", ".join(role["scopes"]) or "none",
+            ", ".join(role["skills"]) or "none", ", ".join(role["allowed_actions"]) or "nothing",
         )
-        for one in told
+        for role in roles
     ]  # fmt: skip
-    screen.table(("ROLE", "FROM", "SCOPES", "SKILLS", "MAY"), rows, ("bold", "dim", "", "", ""))
+    output.print_table(("ROLE", "FROM", "SCOPES", "SKILLS", "MAY"), rows, ("bold", "dim", "", "", ""))
 
 
-def _tell_check(screen: Output, report: dict[str, Any]) -> None:
+def _print_check(output: Output, report: dict[str, Any]) -> None:
     for problem in report["problems"]:
-        screen.say(f"{screen.paint('wrong', 'red')} {one_line(problem['message'])}")
-        screen.say(f"      {one_line(problem['fix'])}")
+        output.print_line(f"{output.style('wrong', 'red')} {join_lines(problem['message'])}")
+        output.print_line(f"      {join_lines(problem['fix'])}")
     if not report["problems"]:
-        screen.say(f"{plural(len(report['roles']), 'role')}: {', '.join(report['roles'])}; nothing is wrong")
+        output.print_line(f"{format_count(len(report['roles']), 'role')}: {', '.join(report['roles'])}; nothing is wrong")

@@ -1,4 +1,4 @@
-"""bench speed, bench retrieval, bench context, bench load."""
+"""`bench`: run the benchmarks of holdfast_bench."""
 
 from __future__ import annotations
 
@@ -15,89 +15,96 @@ if TYPE_CHECKING:
 
 
 def speed(call: Invocation) -> int:
+    """`holdfast bench speed`."""
     from holdfast_bench import speed
 
-    usual = speed.QUICK if call["quick"] else speed.USUAL
-    sizes, passages = _read(call, "sizes", _numbers) or usual, _read(call, "passages", _numbers_or_none)
+    default = speed.QUICK if call["quick"] else speed.USUAL
+    sizes, passages = _parse(call, "sizes", _parse_integers), _parse(call, "passages", _parse_integers_or_none)
     seed = 1 if call["seed"] is None else call["seed"]
-    return speed.run(sizes, usual if passages is None else passages, seed, call.screen.json)
+    return speed.run(sizes or default, default if passages is None else passages, seed, call.output.json)
 
 
 def retrieval(call: Invocation) -> int:
+    """`holdfast bench retrieval`."""
     from pathlib import Path
 
     from holdfast_bench import retrieval
 
     plot: str | None = call["plot"]
     return retrieval.run(retrieval.Options(
-        tuple(map(Path, call["file"])), _chosen(call, "mode") or "hybrid", _chosen(call, "half"),
-        _read(call, "limit_cases", _number), call.screen.json, Path(plot) if plot else None,
+        files=tuple(map(Path, call["file"])), mode=_parse_choice(call, "mode") or "hybrid",
+        half=_parse_choice(call, "half"), cases=_parse(call, "limit_cases", _parse_integer), json=call.output.json,
+        plot=Path(plot) if plot else None,
     ))  # fmt: skip
 
 
 def context(call: Invocation) -> int:
+    """`holdfast bench context`."""
     from pathlib import Path
 
     from holdfast_bench import context
 
-    situation = _chosen(call, "situation") or "both"
+    situation = _parse_choice(call, "situation") or "both"
     situations = context.SITUATIONS if situation == "both" else (situation,)
-    return context.run(context.Options(tuple(map(Path, call["file"])), situations, bool(call["large"]), call.screen.json))
+    return context.run(context.Options(tuple(map(Path, call["file"])), situations, bool(call["large"]), call.output.json))
 
 
 def load(call: Invocation) -> int:
+    """`holdfast bench load`."""
     from holdfast_bench import load
 
-    given: dict[str, Any] = {"notes": _read(call, "notes", _numbers), "workers": _read(call, "workers", _numbers)}
-    given |= {"seconds": _read(call, "seconds", _seconds), "store": call["store"]}
-    return load.run(load.Options(json=call.screen.json, **{name: value for name, value in given.items() if value}))
+    options: dict[str, Any] = {
+        "notes": _parse(call, "notes", _parse_integers), "workers": _parse(call, "workers", _parse_integers),
+        "seconds": _parse(call, "seconds", _parse_seconds), "store": call["store"],
+    }  # fmt: skip
+    return load.run(load.Options(json=call.output.json, **{name: value for name, value in options.items() if value}))
 
 
-def _read(call: Invocation, name: str, read: Callable[[str], T]) -> T | None:
-    """What was given for an option, if anything was."""
+def _parse(call: Invocation, name: str, parse: Callable[[str], T]) -> T | None:
+    """Parse the value of an option, or return None if it was not given; raise UsageError if `parse` raises ValueError."""
     if call[name] is None:
         return None
     try:
-        return read(str(call[name]))
+        return parse(str(call[name]))
     except ValueError:
-        named = call.words.options[f"--{name.replace('_', '-')}"]
-        raise _wrong(call, name, f"{named.name} {named.value}: {named.help}") from None
+        option = call.arguments.options[f"--{name.replace('_', '-')}"]
+        raise _invalid_value(call, name, f"{option.name} {option.value}: {option.help}") from None
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between, smallest first."""
-    numbers = {_number(one) for one in text.split(",") if one}
+def _parse_integers(text: str) -> tuple[int, ...]:
+    """Parse positive integers with commas between them; return them sorted."""
+    numbers = {_parse_integer(part) for part in text.split(",") if part}
     if not numbers:
         raise ValueError
     return tuple(sorted(numbers))
 
 
-def _numbers_or_none(text: str) -> tuple[int, ...]:
-    """The same; a comma alone stands for none."""
-    return () if text == "," else _numbers(text)
+def _parse_integers_or_none(text: str) -> tuple[int, ...]:
+    """Do the same; a comma alone means no numbers."""
+    return () if text == "," else _parse_integers(text)
 
 
-def _number(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if int(text) < 1:
         raise ValueError
     return int(text)
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     if not float(text) > 0:
         raise ValueError
     return float(text)
 
 
-def _chosen(call: Invocation, name: str) -> str | None:
-    from holdfast.cli.commands.help import choices
+def _parse_choice(call: Invocation, name: str) -> str | None:
+    from holdfast.cli.commands.help import list_choices
 
-    known = choices(call.words.options[f"--{name}"])
-    if call[name] not in (None, *known):
-        raise _wrong(call, name, f"One of: {', '.join(known)}")
-    chosen: str | None = call[name]
-    return chosen
+    choices = list_choices(call.arguments.options[f"--{name}"])
+    if call[name] not in (None, *choices):
+        raise _invalid_value(call, name, f"One of: {', '.join(choices)}")
+    choice: str | None = call[name]
+    return choice
 
 
-def _wrong(call: Invocation, name: str, fix: str) -> UsageError:
+def _invalid_value(call: Invocation, name: str, fix: str) -> UsageError:
     return UsageError(f"--{name.replace('_', '-')} cannot be {call[name]!r}", fix)

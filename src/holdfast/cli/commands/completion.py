@@ -1,8 +1,10 @@
-"""Shell completion. The scripts only ask `holdfast _complete`, so what they offer is always what the table says."""
+"""`completion`: scripts for shells that ask `holdfast _complete` for words, so that they always match the command table."""
 
 from __future__ import annotations
 
-from holdfast.cli.command_table import COMMANDS, FAMILIES
+from contextlib import closing
+
+from holdfast.cli.command_table import COMMAND_GROUPS, COMMANDS
 from holdfast.errors import HoldfastError, UsageError
 
 TYPE_CHECKING = False
@@ -12,7 +14,9 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import ParsedArguments
     from holdfast.cli.runner import Invocation
 
-_MOST = 500  # keys offered at once
+    Words = list[tuple[str, str]]  # each word with its meaning
+
+_MAX_KEYS = 500  # keys offered at once
 
 BASH = r"""# holdfast completion for bash: source <(holdfast completion bash)
 _holdfast() {
@@ -50,136 +54,125 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def completion(call: Invocation) -> int:
+    """`holdfast completion`."""
     shell = call["shell"]
     if shell not in SCRIPTS:
         raise UsageError(f"no completion for {shell!r}", f"One of: {', '.join(SCRIPTS)}")
     script = {"shell": shell, "script": SCRIPTS[shell]}
-    return call.answer(script, lambda screen, made: screen.text(made["script"]))
+    return call.answer(script, lambda output, script: output.print_text(script["script"]))
 
 
 def complete(call: Invocation) -> int:
-    """What the last word may become, a line each: the word, a tab, what it means. Trouble offers nothing."""
-    from holdfast.cli.output import one_line
+    """`holdfast _complete`: print what the last word may become, one per line with a tab and its meaning; nothing on errors."""
+    from holdfast.cli.output import join_lines
 
-    typed = _joined(call.words.rest) or [""]
+    typed = _join_equals(call.arguments.rest) or [""]
     try:
-        offers = _offers(typed, call.words)
+        words = _list_words(typed, call.arguments)
     except HoldfastError:
-        offers = []
-    for word, meaning in offers:
+        words = []
+    for word, meaning in words:
         if word.startswith(typed[-1]):
-            call.screen.say(f"{one_line(word)}\t{one_line(meaning)}")
+            call.output.print_line(f"{join_lines(word)}\t{join_lines(meaning)}")
     return 0
 
 
-def _joined(typed: list[str]) -> list[str]:
-    """Bash hands over `--scope=gl` as three words; here it is an option and the start of its value."""
+def _join_equals(typed: list[str]) -> list[str]:
+    """Drop the `=` of `--scope = gl`: bash splits `--scope=gl` into these three words."""
     if typed[-1:] == ["="]:
         return [*typed[:-1], ""]
     return [*typed[:-2], typed[-1]] if typed[-2:-1] == ["="] else typed
 
 
-def _offers(typed: list[str], before: ParsedArguments) -> list[tuple[str, str]]:
-    from holdfast.cli.commands.help import choices
-    from holdfast.cli.parser import scan
+def _list_words(typed: list[str], global_arguments: ParsedArguments) -> Words:
+    from holdfast.cli.commands.help import list_choices
+    from holdfast.cli.parser import parse_partial
 
-    words, last = scan(typed[:-1]), typed[-1]
-    words.values = {**before.values, **words.values}  # an alias may have said where the home is
-    if words.pending:
-        return [(choice, words.pending.help) for choice in choices(words.pending)]
+    arguments, last = parse_partial(typed[:-1]), typed[-1]
+    arguments.values = {**global_arguments.values, **arguments.values}  # an alias of the shell may set --home
+    if arguments.pending:
+        return [(choice, arguments.pending.help) for choice in list_choices(arguments.pending)]
     if last.startswith("-"):
-        return [(option.name, option.help) for option in words.options.values()]
-    if words.command is None:
-        return _commands(words.family)
-    place = min(len(words.places), len(words.command.args) - 1)
-    arg = words.command.args[place] if words.command.args and (place == len(words.places)) else None
-    return _ARGUMENTS[arg.offers](words) if arg and arg.offers in _ARGUMENTS else []
+        return [(option.name, option.help) for option in arguments.options.values()]
+    if arguments.command is None:
+        return _list_commands(arguments.group)
+    args, number = arguments.command.args, len(arguments.positionals)
+    kind = args[number].completion if number < len(args) else ""
+    return _COMPLETIONS[kind](arguments) if kind in _COMPLETIONS else []
 
 
-def _commands(family: str) -> list[tuple[str, str]]:
-    if family:
-        inner = [(name.partition(" ")[2], one) for name, one in COMMANDS.items() if name.startswith(f"{family} ")]
-        return [(name, command.summary) for name, command in inner]
+def _list_commands(group: str) -> Words:
+    if group:
+        prefix = f"{group} "
+        return [(name.removeprefix(prefix), command.summary) for name, command in COMMANDS.items() if name.startswith(prefix)]
     single = [(name, command.summary) for name, command in COMMANDS.items() if " " not in name]
-    return [*single, *FAMILIES.items()]
+    return [*single, *COMMAND_GROUPS.items()]
 
 
-def _asked(words: ParsedArguments) -> Invocation:
+def _open_call(arguments: ParsedArguments) -> Invocation:
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
 
-    return Invocation(words, Output(json=True))
+    return Invocation(arguments, Output(json=True))
 
 
-def _keys(words: ParsedArguments) -> list[tuple[str, str]]:
-    asked = _asked(words)
-    try:
-        notes = asked.memory.list(scope=asked["scope"], limit=_MOST)
+def _list_keys(arguments: ParsedArguments) -> Words:
+    with closing(_open_call(arguments)) as call:
+        notes = call.memory.list(scope=call["scope"], limit=_MAX_KEYS)
         return [(note.key, " ".join(note.text[:80].split())[:60]) for note in notes]
-    finally:
-        asked.close()
 
 
-def _trash(words: ParsedArguments) -> list[tuple[str, str]]:
-    asked = _asked(words)
-    try:
-        return list(dict.fromkeys((one.key, f"in the {one.part}") for one in asked.memory.trash()))
-    finally:
-        asked.close()
+def _list_trash(arguments: ParsedArguments) -> Words:
+    with closing(_open_call(arguments)) as call:
+        return list(dict.fromkeys((note.key, f"in the {note.part}") for note in call.memory.trash()))
 
 
-def _settings(_: ParsedArguments) -> list[tuple[str, str]]:
+def _list_settings(_: ParsedArguments) -> Words:
     from holdfast.config import SETTINGS
 
     return [(setting.name, setting.sentence) for setting in SETTINGS]
 
 
-def _clients(_: ParsedArguments) -> list[tuple[str, str]]:
+def _list_clients(_: ParsedArguments) -> Words:
     from holdfast import clients
 
     return [(name, clients.load(name).title) for name in clients.names()]
 
 
-def _paths(words: ParsedArguments) -> list[tuple[str, str]]:
-    from holdfast.cli.commands.setup import PARTS, PLACES
+def _list_paths(arguments: ParsedArguments) -> Words:
+    from holdfast.cli.commands.setup import HOME_PATHS, SCOPE_FOLDERS
 
-    return [*[(name, "a place in the home") for name in (*PLACES, *PARTS)], *_keys(words)]
+    return [*[(name, "a place in the home") for name in (*HOME_PATHS, *SCOPE_FOLDERS)], *_list_keys(arguments)]
 
 
-def _scaffolds(_: ParsedArguments) -> list[tuple[str, str]]:
+def _list_scaffolds(_: ParsedArguments) -> Words:
     from holdfast.verbs.scaffold import list_scaffolds
 
     return [(name, "template files") for name in list_scaffolds()]
 
 
-def _projects(words: ParsedArguments) -> list[tuple[str, str]]:
-    asked = _asked(words)
-    try:
-        return [(one.id, one.folders[0] if one.folders else "") for one in asked.memory.projects()]
-    finally:
-        asked.close()
+def _list_projects(arguments: ParsedArguments) -> Words:
+    with closing(_open_call(arguments)) as call:
+        return [(project.id, project.folders[0] if project.folders else "") for project in call.memory.projects()]
 
 
-def _agents(words: ParsedArguments) -> list[tuple[str, str]]:
+def _list_agents(arguments: ParsedArguments) -> Words:
     from holdfast.config import find_home
     from holdfast.ledger import SqliteLedger
 
-    ledger = SqliteLedger(find_home(words.values.get("home")))
-    try:
+    with closing(SqliteLedger(find_home(arguments.values.get("home")))) as ledger:
         return [(agent.name, agent.role) for agent in ledger.agents.list()]
-    finally:
-        ledger.close()
 
 
-_ARGUMENTS: dict[str, Callable[[ParsedArguments], list[tuple[str, str]]]] = {
-    "keys": _keys,
-    "trash": _trash,
-    "settings": _settings,
-    "paths": _paths,
-    "clients": _clients,
+_COMPLETIONS: dict[str, Callable[[ParsedArguments], Words]] = {  # by Arg.completion
+    "keys": _list_keys,
+    "trash": _list_trash,
+    "settings": _list_settings,
+    "paths": _list_paths,
+    "clients": _list_clients,
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
-    "scaffolds": _scaffolds,
-    "agents": _agents,
-    "projects": _projects,
-    "commands": lambda _: _commands(""),
+    "scaffolds": _list_scaffolds,
+    "agents": _list_agents,
+    "projects": _list_projects,
+    "commands": lambda _: _list_commands(""),
 }

@@ -1,10 +1,10 @@
-"""config: the settings, where each comes from, and how one is changed without losing a person's comments."""
+"""`config`: show the settings and where each comes from, and change one without losing the comments of config.toml."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast import config as configuration
+from holdfast import config as settings_module
 from holdfast.errors import ConfigError, Refused, UsageError, from_os
 
 TYPE_CHECKING = False
@@ -15,71 +15,72 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.config import Setting
 
-_FILE = "config.toml"
-_SECRET = ("search.key", "github.token", "dispatch.key", "gateway.token")  # told to whom they are for and to nobody else
-_PERSONS = ("trust.", "guard.", "audit.", "memory.enabled")
+_FILE_NAME = "config.toml"
+_SECRET_SETTINGS = ("search.key", "github.token", "dispatch.key", "gateway.token")  # never printed
+_PERSON_ONLY = ("trust.", "guard.", "audit.", "memory.enabled")  # prefixes of settings that agents cannot change
 _LOCK_SECONDS = 30
 
 
 def config(call: Invocation) -> int:
-    home = configuration.find_home(call["home"])
+    """`holdfast config`."""
+    home = settings_module.find_home(call["home"])
     if call["name"] is None:
-        return call.answer(_described(home, configuration.SETTINGS), _tell_all)
-    setting = configuration.find_setting(call["name"])
+        return call.answer(_describe_settings(home, settings_module.SETTINGS), _print_settings)
+    setting = settings_module.named(call["name"])
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
-        _may_be_changed(setting)
-        _change(home, setting, call["value"])
-    return call.answer(_described(home, (setting,))[0], _tell_one)
+        _check_may_change(setting)
+        _change_setting(home, setting, call["value"])
+    return call.answer(_describe_settings(home, (setting,))[0], _print_setting)
 
 
-def _may_be_changed(setting: Setting) -> None:
-    """What keeps an agent in bounds is not an agent's to change."""
-    if setting.name.startswith(_PERSONS) and configuration.runs_in_agent():
+def _check_may_change(setting: Setting) -> None:
+    """Raise Refused if an agent changes a setting that limits agents."""
+    if setting.name.startswith(_PERSON_ONLY) and settings_module.agent_at_work():
         raise Refused(f"an agent may not change {setting.name}", "A person does it, in a terminal of their own")
 
 
-def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
-    """Settings as they stand: the value of each, and the place that decides it."""
-    now = configuration.load(home)
+def _describe_settings(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
+    """Return the current value of each setting and where it comes from."""
+    current = settings_module.load(home)
     return [
         {
-            "name": setting.name, "value": _shown(setting, getattr(now, setting.field)),
-            "from": configuration.setting_source(setting, home),
+            "name": setting.name, "value": _hide_secret(setting, getattr(current, setting.field)),
+            "from": settings_module.source(setting, home),
             "env": setting.env or None, "sentence": setting.sentence,
         }
         for setting in settings
     ]  # fmt: skip
 
 
-def _shown(setting: Setting, value: object) -> object:
-    """The value, or for a secret only whether there is one."""
-    if isinstance(value, str) and setting.field in configuration.ADDRESSES:
-        return configuration.hide_password(value)
-    return configuration.MASK if value and setting.name in _SECRET else value
+def _hide_secret(setting: Setting, value: object) -> object:
+    """Return the value, with a password removed from an address and any other secret masked."""
+    if isinstance(value, str) and setting.field in settings_module.ADDRESSES:
+        return settings_module.without_password(value)
+    return settings_module.MASK if value and setting.name in _SECRET_SETTINGS else value
 
 
-def _change(folder: str, setting: Setting, value: str | None) -> None:
-    """One writer at a time; the file is the old one or the new one, never half of it."""
+def _change_setting(home: str, setting: Setting, text: str | None) -> None:
+    """Write a setting to config.toml, or remove it if `text` is None, under a lock and in one atomic step."""
     from holdfast.home import Lock
     from holdfast.store.atomic import open_folder
 
-    wanted = None if value is None else configuration.parse_value(setting, value, "the command line")
-    if wanted is not None and setting.name == "search.embedder":
+    value = None if text is None else settings_module.from_text(setting, text, "the command line")
+    if value is not None and setting.name == "search.embedder":
         from holdfast import embedders
 
-        embedders.open_embedders(wanted)  # what cannot be an embedder is refused; nothing is loaded and nobody is asked
-    path = _path(folder)
-    home = open_folder(folder, (), create=True)
-    assert home is not None  # it was to be made
-    with home, Lock(folder, "config", _LOCK_SECONDS):
-        document = _document(path)
-        _put(document, setting.name.split("."), wanted)
-        _replace(path, document.as_string())
+        embedders.chosen(value)  # rejects an unknown embedder, and loads nothing
+    path = os.path.realpath(os.path.join(home, _FILE_NAME))  # the file may be a link to the user's dotfiles
+    folder = open_folder(home, (), create=True)
+    assert folder is not None  # because of create=True
+    with folder, Lock(home, "config", _LOCK_SECONDS):
+        document = _load_document(path)
+        _set_value(document, setting.name.split("."), value)
+        _replace_file(path, document.as_string())
 
 
-def _replace(path: str, text: str) -> None:
+def _replace_file(path: str, text: str) -> None:
     from holdfast.store import atomic
 
     folder = atomic.open_folder(os.path.dirname(path), ())
@@ -97,13 +98,8 @@ def _replace(path: str, text: str) -> None:
             raise from_os(error, f"cannot write {path}") from error
 
 
-def _path(home: str) -> str:
-    """Where the file really is: people link it to where they keep their dotfiles."""
-    return os.path.realpath(os.path.join(home, _FILE))
-
-
-def _document(path: str) -> Any:
-    """The file with its comments."""
+def _load_document(path: str) -> Any:
+    """Load config.toml with its comments, or an empty document if there is no file."""
     import tomlkit
 
     try:
@@ -115,37 +111,37 @@ def _document(path: str) -> Any:
         raise from_os(error, f"cannot read {path}") from error
 
 
-def _put(table: Any, parts: list[str], value: object) -> None:
-    """Set, or with None remove; tables that are missing on the way are made."""
-    for part in parts[:-1]:
-        if part not in table:
+def _set_value(table: Any, names: list[str], value: object) -> None:
+    """Set a value by the names of its tables and its own, and create missing tables; remove it if `value` is None."""
+    for name in names[:-1]:
+        if name not in table:
             if value is None:
                 return
             import tomlkit
 
-            table[part] = tomlkit.table()
-        table = table[part]
+            table[name] = tomlkit.table()
+        table = table[name]
         if not hasattr(table, "get"):
-            raise ConfigError(f"{_FILE}: {part} is a value there, not a table", "Correct the file by hand")
+            raise ConfigError(f"{_FILE_NAME}: {name} is a value there, not a table", "Correct the file by hand")
     if value is None:
-        table.pop(parts[-1], None)
+        table.pop(names[-1], None)
     else:
-        table[parts[-1]] = list(value) if isinstance(value, tuple) else value
+        table[names[-1]] = list(value) if isinstance(value, tuple) else value
 
 
-def _tell_one(screen: Output, said: dict[str, Any]) -> None:
-    screen.say(_spelled(said["value"]))
-    if screen.terminal:
-        screen.aside(f"{said['name']}, from {said['from']}: {said['sentence']}")
+def _print_setting(output: Output, setting: dict[str, Any]) -> None:
+    output.print_line(_format_value(setting["value"]))
+    if output.is_terminal:
+        output.print_message(f"{setting['name']}, from {setting['from']}: {setting['sentence']}")
 
 
-def _tell_all(screen: Output, settings: list[dict[str, Any]]) -> None:
-    rows = [(said["name"], _spelled(said["value"]), said["from"], said["sentence"]) for said in settings]
-    screen.table(("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, ("bold", "", "cyan", "dim"))
+def _print_settings(output: Output, settings: list[dict[str, Any]]) -> None:
+    rows = [(setting["name"], _format_value(setting["value"]), setting["from"], setting["sentence"]) for setting in settings]
+    output.print_table(("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, ("bold", "", "cyan", "dim"))
 
 
-def _spelled(value: object) -> str:
-    """As config.toml spells it."""
+def _format_value(value: object) -> str:
+    """Return a value as config.toml spells it."""
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,10 +1,10 @@
-"""edit: a note in a person's own editor, safe against everybody else who edits it meanwhile."""
+"""`edit`: change a note in an editor, without overwriting another process's change."""
 
 from __future__ import annotations
 
 import os
 
-from holdfast.cli.commands.notes import sure_of_secret, tell_stored
+from holdfast.cli.commands.notes import confirm_secret, print_stored
 from holdfast.errors import ConfigError, HoldfastError, Refused, Template
 
 TYPE_CHECKING = False
@@ -17,31 +17,32 @@ _STDERR = 2
 
 
 def edit(call: Invocation) -> int:
-    sure_of_secret(call)
+    """`holdfast edit`."""
+    confirm_secret(call)
     note = call.memory.get(call["key"], scope=call["scope"])
-    return call.answer(edited(call, note), tell_stored)
+    return call.answer(edit_note(call, note), print_stored)
 
 
-def edited(call: Invocation, note: Note) -> Stored:
-    """What became of a note in a person's editor."""
-    path = _draft(note)
+def edit_note(call: Invocation, note: Note) -> Stored:
+    """Open the note in the editor and store the new text."""
+    path = _write_draft(note)
     try:
-        _edit(path, call.screen.json)
-        text = _edited(path)
+        _run_editor(path, call.output.json)
+        text = _read_draft(path)
     except (HoldfastError, OSError):
         if os.path.lexists(path):
             os.unlink(path)
         raise
-    return _kept(call, note, text, path)
+    return _store_draft(call, note, text, path)
 
 
-def _kept(call: Invocation, note: Note, text: bytes, path: str) -> Stored:
-    """Store it; where that is refused, a person's text is not lost but stays in the file."""
+def _store_draft(call: Invocation, note: Note, text: bytes, path: str) -> Stored:
+    """Store the edited text and delete the draft; if the text is rejected, keep the draft and name it in the error."""
     try:
         stored = call.memory.store(
             text, key=note.key, scope=note.scope.kind, expected=note.version, valid_to=note.valid_to,
             redact=bool(call["redact"]), allow_secret=call["allow_secret"],
-        )
+        )  # fmt: skip
     except HoldfastError as error:
         if text.strip():
             error.hint = Template(f"Your text is kept in {path}. ", error.hint)
@@ -52,8 +53,8 @@ def _kept(call: Invocation, note: Note, text: bytes, path: str) -> Stored:
     return stored
 
 
-def _draft(note: Note) -> str:
-    """A file only its owner can read, that ends in a newline as editors like it."""
+def _write_draft(note: Note) -> str:
+    """Write the note to a temporary file that only its owner can read, with the newline at the end that editors expect."""
     import tempfile
 
     fd, path = tempfile.mkstemp(prefix=f"holdfast-{note.key}-", suffix=".md")
@@ -62,13 +63,13 @@ def _draft(note: Note) -> str:
     return path
 
 
-def _edited(path: str) -> bytes:
+def _read_draft(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read().removesuffix(b"\n")
 
 
-def _edit(path: str, quiet: bool) -> None:
-    """Run the editor; Ctrl-C in it is the editor's affair. With --json what it prints goes to stderr."""
+def _run_editor(path: str, json: bool) -> None:
+    """Run the editor and leave Ctrl-C to it; with --json its stdout goes to stderr."""
     import shlex
     import signal
     import subprocess
@@ -76,13 +77,13 @@ def _edit(path: str, quiet: bool) -> None:
     from holdfast.config import editor
 
     command = editor()
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    previous_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if quiet else None)
+        done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if json else None)
     except (OSError, ValueError) as error:
         fix = "Set EDITOR to a program that is there"
         raise ConfigError(f"cannot run the editor {command!r}: {error}", fix) from None
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
     if done.returncode:
         raise Refused(f"the editor ended with {done.returncode}; nothing was changed", "Leave it with success to store")

@@ -1,53 +1,103 @@
-"""fact, facts."""
+"""`fact`, `facts` and `graph`: state dated facts, list them, and show the links between their subjects."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.models import Fact, FactSet
+    from holdfast.verbs.graph import Edge, Graph
 
-
-_STALE_SHOWN = 10  # places named below a list of facts
+_MAX_STALE = 10  # places with older values that are named below a list of facts
 
 
 def fact(call: Invocation) -> int:
+    """`holdfast fact`."""
     stated = call.memory.fact(
-        call["subject"],
-        call["label"],
-        call["value"],
-        many=bool(call["many"]),
-        made_from=call["from"],
-        **call.given("on", "scope", "origin", "redact"),
-    )
-    return call.answer(stated, _tell_stated)
+        call["subject"], call["label"], call["value"], many=bool(call["many"]), made_from=call["from"],
+        **call.pick("on", "scope", "origin", "redact")
+    )  # fmt: skip
+    return call.answer(stated, _print_stated)
 
 
 def facts(call: Invocation) -> int:
-    found = call.memory.facts(call["subject"], history=bool(call["history"]), **call.given("label", "as_of", "scope"))
-    return call.answer(found, _tell_facts)
+    """`holdfast facts`."""
+    found = call.memory.facts(call["subject"], history=bool(call["history"]), **call.pick("label", "as_of", "scope"))
+    return call.answer(found, _print_facts)
 
 
-def _tell_stated(screen: Output, stated: FactSet) -> None:
-    from holdfast.cli.output import one_line
-    from holdfast.safety.hidden_chars import make_name_visible
+def graph(call: Invocation) -> int:
+    """`holdfast graph`."""
+    from holdfast.cli.runner import check_exclusive
+
+    check_exclusive(call, "depth", "to")
+    check_exclusive(call, "format", "json")
+    draw = _choose_format(call["format"] or "text")
+    if call["to"] is not None:
+        return _show_path(call, draw)
+    found = call.memory.graph(call["entity"], **call.pick("depth", "as_of", "scope"))
+    return _show_graph(call, found, found, draw=draw, if_empty=f"nothing is known about {found.start}")
+
+
+def _show_path(call: Invocation, draw: Callable[[Graph], str]) -> int:
+    """Show the shortest path between two entities as a graph of its own."""
+    filters = call.pick("as_of", "scope")
+    edges = call.memory.path(call["entity"], call["to"], **filters)
+    start = call.memory.graph(call["entity"], depth=0, **filters).start  # the entity may be given by another of its names
+    if_empty = f"no way leads from {call['entity']} to {call['to']}"
+    return _show_graph(call, edges, _build_path_graph(start, edges), draw=draw, if_empty=if_empty)
+
+
+def _show_graph(call: Invocation, result: object, graph: Graph, *, draw: Callable[[Graph], str], if_empty: str) -> int:
+    if not graph.entities and not call.output.json:
+        call.output.print_empty(if_empty)
+        return 0
+    return call.answer(result, lambda output, _: output.print_text(draw(graph)))
+
+
+def _build_path_graph(start: str, edges: list[Edge]) -> Graph:
+    from holdfast.verbs.graph import Entity, Graph
+
+    names = [start]
+    for edge in edges:
+        names.append(edge.target if edge.source == names[-1] else edge.source)
+    entities = [Entity(name, (), steps) for steps, name in enumerate(names)] if edges else []
+    return Graph(start, tuple(entities), tuple(edges))
+
+
+def _choose_format(name: str) -> Callable[[Graph], str]:
+    from holdfast.errors import UsageError
+    from holdfast.verbs import graph
+
+    formats = {"text": graph.as_text, "mermaid": graph.as_mermaid, "dot": graph.as_dot}
+    if name not in formats:
+        raise UsageError(f"unknown format {name!r}", f"One of: {', '.join(formats)}")
+    return formats[name]
+
+
+def _print_stated(output: Output, stated: FactSet) -> None:
+    from holdfast.cli.output import join_lines
+    from holdfast.safety.hidden_chars import named
 
     fact = stated.fact
     style = {"created": "green", "updated": "yellow"}.get(stated.action, "dim")
     until = f", until {fact.valid_to}" if fact.valid_to else ""
-    said = f"{make_name_visible(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
-    screen.say(f"{screen.paint(stated.action, style)} {one_line(said)} in {stated.note.scope}")
+    line = f"{named(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
+    output.print_line(f"{output.style(stated.action, style)} {join_lines(line)} in {stated.note.scope}")
     if stated.redacted:
-        screen.aside(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
+        output.print_message(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
     for old in stated.retired:
-        screen.say("  " + screen.paint(one_line(f"retired {old.label}: {old.value} (since {old.valid_from})"), "dim"))
-    _tell_stale(screen, [fact])
+        line = join_lines(f"retired {old.label}: {old.value} (since {old.valid_from})")
+        output.print_line("  " + output.style(line, "dim"))
+    _print_stale(output, [fact])
 
 
-def _tell_facts(screen: Output, facts: list[Fact]) -> None:
+def _print_facts(output: Output, facts: list[Fact]) -> None:
     if not facts:
-        screen.nothing("nothing is stated")
+        output.print_empty("nothing is stated")
         return
     from holdfast.base import dates
     from holdfast.safety.hidden_chars import make_name_visible
@@ -55,37 +105,33 @@ def _tell_facts(screen: Output, facts: list[Fact]) -> None:
     now = dates.now()
     rows = [
         (
-            make_name_visible(one.subject),
-            make_name_visible(one.label),
-            one.valid_from,
-            _end(one, now),
-            one.scope.kind,
-            _value(one),
+            named(fact.subject), named(fact.label), fact.valid_from, _format_end(fact, now), fact.scope.kind,
+            _format_value(fact),
         )
-        for one in facts
-    ]
-    screen.table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
-    _tell_stale(screen, facts)
+        for fact in facts
+    ]  # fmt: skip
+    output.print_table(("SUBJECT", "LABEL", "FROM", "TO", "SCOPE", "VALUE"), rows, ("bold", "", "dim", "dim", "cyan", ""))
+    _print_stale(output, facts)
 
 
-def _tell_stale(screen: Output, facts: list[Fact]) -> None:
+def _print_stale(output: Output, facts: list[Fact]) -> None:
     """Name the files that still state an older value."""
-    from holdfast.cli.output import one_line
-    from holdfast.safety.hidden_chars import make_name_visible
+    from holdfast.cli.output import join_lines
+    from holdfast.safety.hidden_chars import named
 
-    told = dict.fromkeys([(one.subject, one.label, place) for one in facts for place in one.stale_in])
-    for subject, label, place in list(told)[:_STALE_SHOWN]:
-        about = f"{make_name_visible(subject)}, {make_name_visible(label)}"
-        screen.aside(one_line(f"{make_name_visible(place)} still states an older value of {about}"), "yellow")
-    if len(told) > _STALE_SHOWN:
-        screen.aside(f"and {len(told) - _STALE_SHOWN} more places state older values", "yellow")
+    stale = list(dict.fromkeys([(fact.subject, fact.label, path) for fact in facts for path in fact.stale_in]))
+    for subject, label, path in stale[:_MAX_STALE]:
+        message = f"{named(path)} still states an older value of {named(subject)}, {named(label)}"
+        output.print_message(join_lines(message), "yellow")
+    if len(stale) > _MAX_STALE:
+        output.print_message(f"and {len(stale) - _MAX_STALE} more places state older values", "yellow")
 
 
-def _value(fact: Fact) -> str:
-    marks = [mark for mark, on in (("(in quarantine)", fact.quarantined), ("(archived)", fact.archived)) if on]
+def _format_value(fact: Fact) -> str:
+    marks = [mark for mark, applies in (("(in quarantine)", fact.quarantined), ("(archived)", fact.archived)) if applies]
     return " ".join([*marks, fact.value])
 
 
-def _end(fact: Fact, now: str) -> str:
-    """Until when; what is only going to be true has not lasted until now."""
+def _format_end(fact: Fact, now: str) -> str:
+    """Return the end of a fact's validity: `now` if it is open, nothing if the fact is not valid yet."""
     return fact.valid_to or ("" if fact.valid_from > now else "now")

@@ -1,4 +1,4 @@
-"""search, read, and the verbs of the file tree."""
+"""`search`, `read`, the commands of the file tree, `scaffold` and `boot`."""
 
 from __future__ import annotations
 
@@ -10,73 +10,93 @@ if TYPE_CHECKING:
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.verbs.read import Piece, Snippets
+    from holdfast.verbs.scaffold import Scaffolded
+    from holdfast.verbs.scaffold.boot import Boot
 
 
 def search(call: Invocation) -> int:
-    """Hybrid where a resident process or a gateway answers; otherwise by words at once, unless a mode is given."""
-    from holdfast.cli.commands.notes import from_resident, mode_of
+    """`holdfast search`: hybrid if a resident process or a gateway answers, otherwise keyword unless --mode is given."""
+    from holdfast.cli.commands.notes import choose_mode, recall_from_resident
     from holdfast.verbs.read import SEARCHED, snippets
 
-    given = call.given("limit")
-    answer = from_resident(call, {"kind": SEARCHED, **given})
-    found = snippets(answer) if answer else call.memory.search(call["query"], mode=mode_of(call), **given)
-    return call.answer(found, _tell_snippets)
+    limit = call.pick("limit")
+    answer = recall_from_resident(call, {"kind": SEARCHED, **limit})
+    found = snippets(answer) if answer else call.memory.search(call["query"], mode=choose_mode(call), **limit)
+    return call.answer(found, _print_snippets)
 
 
 def read(call: Invocation) -> int:
-    path, start, lines = _cited(call["path"])
+    """`holdfast read`; exit 1 if there is no such file."""
+    path, start, lines = _parse_citation(call["path"])
     piece = call.memory.read(path, start, lines)
-    return call.answer(piece, _tell_piece, 0 if piece.exists else 1)
+    return call.answer(piece, _print_piece, 0 if piece.exists else 1)
 
 
 def view(call: Invocation) -> int:
-    text = call.memory.files.view(call["path"], _span(call["lines"]), **call.given("scope"))
-    return call.answer({"path": call["path"], "text": text}, lambda screen, said: screen.text(said["text"]))
+    """`holdfast file view`."""
+    text = call.memory.files.view(call["path"], _parse_line_range(call["lines"]), **call.pick("scope"))
+    return call.answer({"path": call["path"], "text": text}, lambda output, file: output.print_text(file["text"]))
 
 
 def create(call: Invocation) -> int:
-    action = call.memory.files.create(call["path"], _text(call), **call.given("scope", "redact"))
-    return _done(call, action, call["path"])
+    """`holdfast file create`."""
+    action = call.memory.files.create(call["path"], _read_file_text(call), **call.pick("scope", "redact"))
+    return _answer_action(call, action, call["path"])
 
 
 def str_replace(call: Invocation) -> int:
-    call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.given("scope", "redact"))
-    return _done(call, "updated", call["path"])
+    """`holdfast file str-replace`."""
+    call.memory.files.str_replace(call["path"], call["old"], call["new"], **call.pick("scope", "redact"))
+    return _answer_action(call, "updated", call["path"])
 
 
 def insert(call: Invocation) -> int:
+    """`holdfast file insert`."""
     line = call["line"]
     if not line.isdecimal():
         raise UsageError(f"LINE is a whole number, not {line!r}", "Use 0 for the start")
-    call.memory.files.insert(call["path"], int(line), _text(call), **call.given("scope", "redact"))
-    return _done(call, "updated", call["path"])
+    call.memory.files.insert(call["path"], int(line), _read_file_text(call), **call.pick("scope", "redact"))
+    return _answer_action(call, "updated", call["path"])
 
 
 def delete(call: Invocation) -> int:
-    call.memory.files.delete(call["path"], **call.given("scope"))
-    return _done(call, "deleted", call["path"])
+    """`holdfast file delete`."""
+    call.memory.files.delete(call["path"], **call.pick("scope"))
+    return _answer_action(call, "deleted", call["path"])
 
 
 def rename(call: Invocation) -> int:
-    call.memory.files.rename(call["old"], call["new"], **call.given("scope"))
-    return _done(call, "renamed", call["new"])
+    """`holdfast file rename`."""
+    call.memory.files.rename(call["old"], call["new"], **call.pick("scope"))
+    return _answer_action(call, "renamed", call["new"])
 
 
-def _done(call: Invocation, action: str, path: str) -> int:
-    from holdfast.cli.output import one_line
-
-    done = {"action": action, "path": path}
-    return call.answer(done, lambda screen, _: screen.say(f"{screen.paint(action, 'green')} {one_line(path)}"))
+def scaffold(call: Invocation) -> int:
+    """`holdfast scaffold`."""
+    return call.answer(call.memory.scaffold(call["name"], **call.pick("scope")), _print_scaffolded)
 
 
-def _text(call: Invocation) -> str:
-    """A file's text; what is read from stdin is kept byte for byte."""
-    from holdfast.safety.validate import decode_text
-
-    return decode_text(call.text("text", FILE_BYTES, "a file", whole=True))
+def boot(call: Invocation) -> int:
+    """`holdfast boot`."""
+    return call.answer(call.memory.boot(**call.pick("scope", "cap")), _print_boot)
 
 
-def _span(lines: str | None) -> tuple[int, int] | None:
+def _answer_action(call: Invocation, action: str, path: str) -> int:
+    from holdfast.cli.output import join_lines
+
+    report = {"action": action, "path": path}
+    return call.answer(report, lambda output, _: output.print_line(f"{output.style(action, 'green')} {join_lines(path)}"))
+
+
+def _read_file_text(call: Invocation) -> str:
+    """Return the text of a file; stdin is kept byte for byte."""
+    from holdfast.safety.validate import decoded
+
+    return decoded(call.read_text("text", FILE_BYTES, "a file", whole=True))
+
+
+def _parse_line_range(lines: str | None) -> tuple[int, int] | None:
+    """Parse `3-7`, `3-` or `3` to its first and last line; -1 is the end of the file."""
     if lines is None:
         return None
     first, dash, last = lines.partition("-")
@@ -85,8 +105,8 @@ def _span(lines: str | None) -> tuple[int, int] | None:
     return int(first), int(last) if last else -1 if dash else int(first)
 
 
-def _cited(citation: str) -> tuple[str, int, int | None]:
-    """A path and, where it ends in `:7-9`, its lines."""
+def _parse_citation(citation: str) -> tuple[str, int, int | None]:
+    """Parse `PATH` or `PATH:7-9` to the path, its first line, and the number of lines or None for all."""
     path, colon, lines = citation.rpartition(":")
     first, dash, last = lines.partition("-")
     if not (colon and path and first.isdecimal() and (last.isdecimal() or not last)):
@@ -94,29 +114,46 @@ def _cited(citation: str) -> tuple[str, int, int | None]:
     return path, int(first), int(last) - int(first) + 1 if last else None if dash else 1
 
 
-def _tell_snippets(screen: Output, found: Snippets) -> None:
-    from holdfast.cli.commands.notes import WEAK
-    from holdfast.cli.output import one_line
+def _print_snippets(output: Output, found: Snippets) -> None:
+    from holdfast.cli.commands.notes import MAX_WEAK_HITS
+    from holdfast.cli.output import join_lines
 
-    weak = [one for one in found if one.weak]
+    weak = [snippet for snippet in found if snippet.weak]
     if weak and len(weak) == len(found):
-        screen.aside("No strong match. These may not be what you look for:")
-    for one in [*[one for one in found if not one.weak], *weak[:WEAK]]:
-        mark = f"  {screen.paint('weak match', 'dim')}" if one.weak else ""
-        screen.say(screen.paint(one_line(f"{one.path}:{one.lines[0]}-{one.lines[1]}"), "cyan") + mark)
-        screen.indented(one.snippet, 4)
-    if len(weak) > WEAK:
-        screen.aside(f"{len(weak) - WEAK} more weak matches; --json has them all")
+        output.print_message("No strong match. These may not be what you look for:")
+    for snippet in [*[snippet for snippet in found if not snippet.weak], *weak[:MAX_WEAK_HITS]]:
+        mark = f"  {output.style('weak match', 'dim')}" if snippet.weak else ""
+        citation = join_lines(f"{snippet.path}:{snippet.lines[0]}-{snippet.lines[1]}")
+        output.print_line(output.style(citation, "cyan") + mark)
+        output.print_indented(snippet.snippet, 4)
+    if len(weak) > MAX_WEAK_HITS:
+        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; --json has them all")
     if found.degraded:
-        screen.aside(f"({found.reason})")
+        output.print_message(f"({found.reason})")
     if not found and not found.disabled:
-        screen.nothing("nothing found")
+        output.print_empty("nothing found")
 
 
-def _tell_piece(screen: Output, piece: Piece) -> None:
+def _print_piece(output: Output, piece: Piece) -> None:
     if piece.text:
-        screen.text(piece.text)
+        output.print_text(piece.text)
     elif piece.exists:
-        screen.nothing(f"there is no text at these lines of {piece.path}")
+        output.print_empty(f"there is no text at these lines of {piece.path}")
     else:
-        screen.nothing(f"there is no file {piece.path}; `holdfast search` shows the paths of what it finds")
+        output.print_empty(f"there is no file {piece.path}; `holdfast search` shows the paths of what it finds")
+
+
+def _print_scaffolded(output: Output, report: Scaffolded) -> None:
+    from holdfast.cli.output import format_count
+
+    for path in report.created:
+        output.print_line(f"{output.style('created', 'green')} {path}")
+    kept = f", {format_count(len(report.kept), 'path')} there already" if report.kept else ""
+    output.print_message(f"{format_count(len(report.created), 'path')} made in {report.scope.folder}/files{kept}")
+
+
+def _print_boot(output: Output, boot: Boot) -> None:
+    if boot.text:
+        output.print_text(boot.text)
+    else:
+        output.print_empty("nothing to start from: `holdfast scaffold continuity` makes the files")

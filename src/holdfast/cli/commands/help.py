@@ -1,9 +1,9 @@
-"""Help, from the table."""
+"""`help` and `--help`: the help pages, from the table of commands."""
 
 from __future__ import annotations
 
-from holdfast.cli.command import EVERYWHERE, EXIT_CODES
-from holdfast.cli.command_table import COMMANDS, FAMILIES, GROUPS
+from holdfast.cli.command import EXIT_CODES, GLOBAL_OPTIONS
+from holdfast.cli.command_table import COMMAND_GROUPS, COMMANDS, SECTIONS
 from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
@@ -13,83 +13,87 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import ParsedArguments
     from holdfast.cli.runner import Invocation
 
-
-def show(words: ParsedArguments, screen: Output) -> int:
-    """`--help` anywhere; or no command at all, which is wrong usage."""
-    if not words.wants("help"):
-        raise _unsaid(words.family)
-    return _show(words.command, words.family, screen)
+_MAX_ALIGNED = 30  # characters of a left column; a longer one does not widen the column
 
 
-def _unsaid(family: str) -> UsageError:
-    """What could have been said, in place of nothing."""
-    if not family:
-        return UsageError("no command was given", "`holdfast --help` shows more")
-    kinds = ", ".join(name.partition(" ")[2] for name in COMMANDS if _belongs(name, family))
-    return UsageError(f"`holdfast {family}` needs one of: {kinds}", "\n".join([row.strip() for row in _of_family(family)]))
+def print_help(arguments: ParsedArguments, output: Output) -> int:
+    """Print the help for `--help`; raise UsageError if only the command is missing."""
+    if not arguments.has("help"):
+        raise _command_missing(arguments.group)
+    return _print_page(arguments.command, arguments.group, output)
 
 
-def help_(call: Invocation) -> int:
+def show_help(call: Invocation) -> int:
     """`holdfast help [COMMAND]`."""
-    from holdfast.cli.parser import scan
+    from holdfast.cli.parser import parse_partial
 
-    asked = scan((call["command"] or "").split())
-    return _show(asked.command, asked.family, call.screen)
+    topic = parse_partial((call["command"] or "").split())
+    return _print_page(topic.command, topic.group, call.output)
 
 
-def _show(command: Command | None, family: str, screen: Output) -> int:
-    if screen.json:
-        asked = [command] if command else [one for name, one in COMMANDS.items() if _belongs(name, family)]
-        screen.document({"commands": [_plain(one) for one in asked], "exit_codes": dict(EXIT_CODES)})
+def _command_missing(group: str) -> UsageError:
+    if not group:
+        return UsageError("no command was given", "`holdfast --help` shows more")
+    names = ", ".join(name.partition(" ")[2] for name in COMMANDS if _is_in_group(name, group))
+    rows = "\n".join([row.strip() for row in _format_group_rows(group)])
+    return UsageError(f"`holdfast {group}` needs one of: {names}", rows)
+
+
+def _print_page(command: Command | None, group: str, output: Output) -> int:
+    if output.json:
+        commands = [command] if command else [known for name, known in COMMANDS.items() if _is_in_group(name, group)]
+        output.print_json({"commands": [_to_json(known) for known in commands], "exit_codes": dict(EXIT_CODES)})
         return 0
-    screen.say(of_command(command) if command else of_family(family) if family else overview())
+    output.print_line(format_command(command) if command else _format_group(group) if group else _format_overview())
     return 0
 
 
-def overview() -> str:
-    """The page of `holdfast --help`."""
+def _format_overview() -> str:
+    """Return the page of `holdfast --help`."""
     lines = ["usage: holdfast COMMAND ... [options]", ""]
     lines += ["Durable memory for AI agents: plain markdown that people own.", ""]
-    for title, group in GROUPS:
-        rows = [(command.name, command.summary) for command in group if " " not in command.name]
-        for family, about in FAMILIES.items():
-            inner = [command.name.partition(" ")[2] for command in group if command.name.startswith(f"{family} ")]
+    for title, commands in SECTIONS:
+        rows = [(command.name, command.summary) for command in commands if " " not in command.name]
+        for group, about in COMMAND_GROUPS.items():
+            inner = [command.name.partition(" ")[2] for command in commands if command.name.startswith(f"{group} ")]
             if inner:
-                rows.append((family, f"{about}: {', '.join(inner)}"))
-        lines += [title, *_rows(rows), ""]
-    everywhere = [(_spelled(option), option.help) for option in EVERYWHERE]
-    lines += ["Options, before or after the command", *_rows(everywhere), ""]
-    lines += ["Exit codes", *_rows([(str(code), meaning) for code, meaning in EXIT_CODES]), ""]
+                rows.append((group, f"{about}: {', '.join(inner)}"))
+        lines += [title, *_format_rows(rows), ""]
+    options = [(_format_option(option), option.help) for option in GLOBAL_OPTIONS]
+    lines += ["Options, before or after the command", *_format_rows(options), ""]
+    lines += ["Exit codes", *_format_rows([(str(code), meaning) for code, meaning in EXIT_CODES]), ""]
     return "\n".join([*lines, "`holdfast COMMAND --help` says more about one command."])
 
 
-def of_family(family: str) -> str:
-    return "\n".join([f"usage: holdfast {family} COMMAND ...", "", *_of_family(family)])
+def _format_group(group: str) -> str:
+    return "\n".join([f"usage: holdfast {group} COMMAND ...", "", *_format_group_rows(group)])
 
 
-def _of_family(family: str) -> list[str]:
-    return _rows([(command.usage, command.summary) for name, command in COMMANDS.items() if _belongs(name, family)])
+def _format_group_rows(group: str) -> list[str]:
+    commands = [command for name, command in COMMANDS.items() if _is_in_group(name, group)]
+    return _format_rows([(command.usage, command.summary) for command in commands])
 
 
-def of_command(command: Command) -> str:
-    """The page of one command."""
-    lines = [f"usage: {command.usage}", "", sentence(command.summary), ""]
+def format_command(command: Command) -> str:
+    """Return the help page of one command."""
+    lines = [f"usage: {command.usage}", "", format_sentence(command.summary), ""]
     if command.args:
-        lines += [*_rows([(str(arg), arg.help) for arg in command.args]), ""]
+        lines += [*_format_rows([(str(arg), arg.help) for arg in command.args]), ""]
     if command.options:
-        lines += ["Options", *_rows([(_spelled(option), explained(option)) for option in command.options]), ""]
+        options = [(_format_option(option), describe_option(option)) for option in command.options]
+        lines += ["Options", *_format_rows(options), ""]
     if command.example:
         lines += ["Example", f"  {command.example}", ""]
     return "\n".join([*lines, "`holdfast --help` lists the options that every command takes."])
 
 
-def explained(option: Option) -> str:
-    """What an option does, with the words it may be given."""
-    return f"{option.help}: {', '.join(choices(option))}" if option.choices else option.help
+def describe_option(option: Option) -> str:
+    """Return the help of an option with the values it takes."""
+    return f"{option.help}: {', '.join(list_choices(option))}" if option.choices else option.help
 
 
-def choices(option: Option) -> tuple[str, ...]:
-    """The words an option may be given, from where the rule itself stands."""
+def list_choices(option: Option) -> tuple[str, ...]:
+    """Return the values that an option takes; empty if it takes any."""
     from holdfast import models
 
     if not isinstance(option.choices, str):
@@ -97,32 +101,36 @@ def choices(option: Option) -> tuple[str, ...]:
     return tuple(getattr(models, option.choices)) if option.choices else ()
 
 
-def sentence(text: str) -> str:
+def format_sentence(text: str) -> str:
+    """Return the text with a capital letter and a full stop."""
     return text[:1].upper() + text[1:] + "."
 
 
-def _belongs(name: str, family: str) -> bool:
-    return not family or name.startswith(f"{family} ")
+def _is_in_group(name: str, group: str) -> bool:
+    return not group or name.startswith(f"{group} ")
 
 
-def _spelled(option: Option) -> str:
+def _format_option(option: Option) -> str:
     return f"{option.name} {option.value}".rstrip()
 
 
-def _rows(rows: list[tuple[str, str]]) -> list[str]:
-    widest = max([len(left) for left, _ in rows if len(left) <= 30], default=20)
-    return [f"  {left:<{widest}}  {right}" for left, right in rows]
+def _format_rows(rows: list[tuple[str, str]]) -> list[str]:
+    width = max([len(left) for left, _ in rows if len(left) <= _MAX_ALIGNED], default=20)
+    return [f"  {left:<{width}}  {right}" for left, right in rows]
 
 
-def _plain(command: Command) -> dict[str, object]:
+def _to_json(command: Command) -> dict[str, object]:
     return {
         "name": command.name,
         "summary": command.summary,
         "usage": command.usage,
-        "args": [{"name": arg.name, "help": arg.help, "needed": arg.needed} for arg in command.args],
+        "args": [{"name": arg.name, "help": arg.help, "needed": arg.required} for arg in command.args],
         "options": [
-            {"name": one.name, "value": one.value, "help": one.help, "choices": list(choices(one)), "many": one.many}
-            for one in command.options
+            {
+                "name": option.name, "value": option.value, "help": option.help, "choices": list(list_choices(option)),
+                "many": option.repeatable,
+            }
+            for option in command.options
         ],
         "example": command.example,
-    }
+    }  # fmt: skip

@@ -1,8 +1,8 @@
-"""log, import-history, expand."""
+"""`log`, `import-history` and `expand`: the transcripts of sessions."""
 
 from __future__ import annotations
 
-from holdfast.cli.output import hidden_mark, one_line, plural
+from holdfast.cli.output import describe_hidden, format_count, join_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,69 +10,74 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.models import Logged, Turn
 
-_KEPT = "turns before it may be kept, and none is ever added twice"
+_REST_NOTE = "turns before it may be kept, and none is ever added twice"  # in the error about a bad line
 
 
 def log(call: Invocation) -> int:
+    """`holdfast log`."""
     from holdfast.base.json_lines import line_bytes
-    from holdfast.cli.commands.import_notes import objects
-    from holdfast.formats import transcript as turns
+    from holdfast.cli.commands.import_notes import read_objects
+    from holdfast.formats.transcript import TURN_BYTES
 
-    said = (row for _, row in objects(call["file"], line_bytes(turns.TURN_BYTES), _KEPT))
-    logged = call.memory.log(said, **call.given("session", "client", "scope", "redact"))
-    return call.answer(logged, _tell_logged)
+    turns = (row for _, row in read_objects(call["file"], line_bytes(TURN_BYTES), _REST_NOTE))
+    logged = call.memory.log(turns, **call.pick("session", "client", "scope", "redact"))
+    return call.answer(logged, _print_logged)
 
 
 def import_history(call: Invocation) -> int:
-    logged = [one for path in call["path"] for one in call.memory.import_history(path, **call.given("client", "scope"))]
-    return call.answer(logged, _tell_imported)
+    """`holdfast import-history`."""
+    options = call.pick("client", "scope")
+    logged = [session for path in call["path"] for session in call.memory.import_history(path, **options)]
+    return call.answer(logged, _print_imported)
 
 
 def expand(call: Invocation) -> int:
-    turns = call.memory.expand(call["turn"], **call.given("before", "after", "session"))
-    return call.answer(turns, lambda screen, turns: _tell_turns(screen, turns, call["turn"]))
+    """`holdfast expand`."""
+    turns = call.memory.expand(call["turn"], **call.pick("before", "after", "session"))
+    return call.answer(turns, lambda output, turns: _print_turns(output, turns, call["turn"]))
 
 
-def _tell_logged(screen: Output, logged: Logged) -> None:
-    screen.say(f"{_counted([logged])} in {one_line(logged.path)}")
+def _print_logged(output: Output, logged: Logged) -> None:
+    output.print_line(f"{_format_counts([logged])} in {join_lines(logged.path)}")
 
 
-def _tell_imported(screen: Output, logged: list[Logged]) -> None:
+def _print_imported(output: Output, logged: list[Logged]) -> None:
     if not logged:
-        screen.nothing("no transcript found")
+        output.print_empty("no transcript found")
         return
-    rows = [(one.session, one.client, f"{one.added:,}", f"{one.known:,}", one.path) for one in logged]
-    screen.table(("SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"), rows, ("bold", "cyan", "", "dim", "dim"))
-    screen.say(f"{_counted(logged)} in {plural(len({one.path for one in logged}), 'session')}")
-    places = [path.partition("/transcripts/")[0] for path in {one.path: None for one in logged}]
-    for place in dict.fromkeys(places) if len(set(places)) > 1 else ():
-        screen.say(f"  {plural(places.count(place), 'session')} in {one_line(place)}")
-    broken = sum([one.broken for one in logged])
+    rows = [(session.session, session.client, f"{session.added:,}", f"{session.known:,}", session.path) for session in logged]
+    output.print_table(("SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"), rows, ("bold", "cyan", "", "dim", "dim"))
+    paths = list(dict.fromkeys([session.path for session in logged]))
+    output.print_line(f"{_format_counts(logged)} in {format_count(len(paths), 'session')}")
+    scopes = [path.partition("/transcripts/")[0] for path in paths]
+    for scope in dict.fromkeys(scopes) if len(set(scopes)) > 1 else ():
+        output.print_line(f"  {format_count(scopes.count(scope), 'session')} in {join_lines(scope)}")
+    broken = sum([session.broken for session in logged])
     if broken:
-        screen.aside(f"{plural(broken, 'line')} could not be read", "yellow")
+        output.print_message(f"{format_count(broken, 'line')} could not be read", "yellow")
 
 
-def _counted(logged: list[Logged]) -> str:
-    added, known = sum([one.added for one in logged]), sum([one.known for one in logged])
-    redacted = sum([one.redacted for one in logged])
-    left_out = f" (a secret was left out of {redacted:,})" if redacted else ""
-    purged = sum([one.purged for one in logged])
-    kept_out = f", {purged:,} left out because they were purged" if purged else ""
-    return f"{plural(added, 'turn')} added{left_out}, {known:,} known already{kept_out}"
+def _format_counts(logged: list[Logged]) -> str:
+    added, known = sum([session.added for session in logged]), sum([session.known for session in logged])
+    redacted, purged = sum([session.redacted for session in logged]), sum([session.purged for session in logged])
+    without_secret = f" (a secret was left out of {redacted:,})" if redacted else ""
+    without_purged = f", {purged:,} left out because they were purged" if purged else ""
+    return f"{format_count(added, 'turn')} added{without_secret}, {known:,} known already{without_purged}"
 
 
-def _tell_turns(screen: Output, turns: list[Turn], asked: str) -> None:
-    """A conversation: who, when, and what; the turn that was asked for has a mark."""
+def _print_turns(output: Output, turns: list[Turn], wanted: str) -> None:
+    """Print a conversation, with a mark at the turn that was asked for by its id or citation."""
     if not turns:
-        screen.nothing("nothing was said")
+        output.print_empty("nothing was said")
         return
     first, last = turns[0], turns[-1]
-    where = f"{first.citation.rpartition('-')[0]}-{last.citation.rpartition('-')[2]}"
-    screen.say(f"{screen.paint(one_line(f'session {first.session}'), 'bold')}  {screen.paint(one_line(where), 'cyan')}")
+    citation = f"{first.citation.rpartition('-')[0]}-{last.citation.rpartition('-')[2]}"
+    session = output.style(join_lines(f"session {first.session}"), "bold")
+    output.print_line(f"{session}  {output.style(join_lines(citation), 'cyan')}")
     for turn in turns:
-        mark = "> " if asked in (turn.id, turn.citation) else "  "
-        who = one_line(turn.speaker or turn.role)
-        screen.say()
-        said = "  ".join([*([one_line(turn.time)] if turn.time else []), *hidden_mark(turn.hidden)])
-        screen.say(f"{mark}{screen.paint(who, 'bold')}  {screen.paint(said, 'dim')}".rstrip())
-        screen.indented(turn.text)
+        mark = "> " if wanted in (turn.id, turn.citation) else "  "
+        speaker = output.style(join_lines(turn.speaker or turn.role), "bold")
+        details = "  ".join([*([join_lines(turn.time)] if turn.time else []), *describe_hidden(turn.hidden)])
+        output.print_line()
+        output.print_line(f"{mark}{speaker}  {output.style(details, 'dim')}".rstrip())
+        output.print_indented(turn.text)

@@ -1,12 +1,12 @@
-"""import: many notes from lines of JSON; and how a file of such lines is read."""
+"""`import`: store many notes from lines of JSON; and the reader of such files."""
 
 from __future__ import annotations
 
 import os
 
 from holdfast.base import json_lines
-from holdfast.cli.output import plural
-from holdfast.cli.runner import stdin
+from holdfast.cli.output import format_count
+from holdfast.cli.runner import open_stdin
 from holdfast.errors import HoldfastError, NotFound, TooLarge, UsageError
 from holdfast.models import Interrupted, Progress
 
@@ -20,37 +20,38 @@ if TYPE_CHECKING:
     from holdfast.models import Stored
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
-_EXPORTED = ("key", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
-_VERSIONS = 128  # full texts that a line which `export` wrote may have
+_EXPORTED_FIELDS = ("key", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
+_MAX_VERSIONS = 128  # full texts in one line of an export
 
 
-def import_(call: Invocation) -> int:
-    far = _Far()
+def import_notes(call: Invocation) -> int:
+    """`holdfast import`."""
+    tracker = _ImportTracker()
     try:
-        stored = _stored(call, far)
-        counts = {action: sum(one.action == action for one in stored) for action in ("created", "updated", "unchanged")}
-        counts["redacted"] = sum([bool(one.redacted) for one in stored])
-        notes = [{"action": one.action, "key": one.note.key, "scope": one.note.scope.kind} for one in stored]
+        stored = _store_lines(call, tracker)
+        counts = {action: sum(item.action == action for item in stored) for action in ("created", "updated", "unchanged")}
+        counts["redacted"] = sum([bool(item.redacted) for item in stored])
+        notes = [{"action": item.action, "key": item.note.key, "scope": item.note.scope.kind} for item in stored]
         imported = {**counts, "notes": notes}
-        return call.answer(imported, _tell_imported)
+        return call.answer(imported, _print_imported)
     except KeyboardInterrupt as error:
-        raise far.interrupted(error) from None
+        raise tracker.describe_interrupt(error) from None
 
 
-def _stored(call: Invocation, far: _Far) -> list[Stored]:
-    """Every line read, then all of them through the gate, then all of them kept."""
-    from holdfast.cli.progress import Bar
+def _store_lines(call: Invocation, tracker: _ImportTracker) -> list[Stored]:
+    """Read all lines, validate all notes, then store all of them or none."""
+    from holdfast.cli.progress import ProgressBar
 
-    rows, bad = _rows(call) if call.memory.config.enabled else ([], None)  # switched off, nothing is waited for
+    rows, bad_line = _read_lines(call) if call.memory.config.enabled else ([], None)  # if disabled, do not wait for stdin
     origin = call["origin"] or "import"
-    notes = [_trusted(_as_it_is(row), origin, call["file"]) for _, row in rows]
-    progress = Progress() if call.screen.json else Bar()
+    notes = [_add_source(_to_note(row), origin, call["file"]) for _, row in rows]
+    progress = Progress() if call.output.json else ProgressBar()
     progress.start("importing", len(notes))
     try:
-        far.kept = call.memory.store_many(
-            far.counted(notes, bad, progress), origin=origin, redact=bool(call["redact"]), **call.given("scope")
+        tracker.stored = call.memory.store_many(
+            tracker.track(notes, bad_line, progress), origin=origin, redact=bool(call["redact"]), **call.pick("scope")
         )
-        return far.kept
+        return tracker.stored
     except HoldfastError as error:
         if error.item == "note":
             error.about("line", rows[error.number - 1][0])
@@ -59,15 +60,14 @@ def _stored(call: Invocation, far: _Far) -> list[Stored]:
         progress.end()
 
 
-def _rows(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
-    """What the lines say, each with its number, and what is wrong with the next: the gate may know of one before it."""
+def _read_lines(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
+    """Read the lines with their numbers up to the first bad one, and return its error: validation may find an earlier one."""
+    max_bytes = _MAX_VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes)
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
-        for row in objects(
-            call["file"], _VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"
-        ):
-            if not json_lines.is_left_out_line(row[1]):
-                rows.append(row)
+        for number, row in read_objects(call["file"], max_bytes, "nothing was imported"):
+            if not json_lines.tells_what_is_missing(row):
+                rows.append((number, row))
     except HoldfastError as error:
         if error.item != "line":
             raise
@@ -75,80 +75,83 @@ def _rows(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastE
     return rows, None
 
 
-class _Far:
-    """How far an import came: nothing is kept before all of it has been read and looked at."""
+class _ImportTracker:
+    """How far an import came. No note is stored before all of them are read and validated."""
 
     def __init__(self) -> None:
-        self._keeping = 0  # how many, once all of them are through the gate
-        self.kept: list[Stored] | None = None  # once all of them are
+        self._storing = 0  # the number of notes, once all of them are validated
+        self.stored: list[Stored] | None = None  # once all of them are stored
 
-    def counted(self, notes: list[dict[str, Any]], bad: HoldfastError | None, progress: Progress) -> Iterator[dict[str, Any]]:
+    def track(
+        self, notes: list[dict[str, Any]], bad_line: HoldfastError | None, progress: Progress
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the notes to be validated; then raise the error of the bad line, if there is one."""
         for note in notes:
             yield note
             progress.step()
-        if bad:
-            raise bad
-        self._keeping = len(notes)
+        if bad_line:
+            raise bad_line
+        self._storing = len(notes)
 
-    def interrupted(self, error: KeyboardInterrupt) -> Interrupted:
-        """What is known of it after Ctrl-C; a gateway may have said of some that they are kept."""
-        if not self._keeping:
+    def describe_interrupt(self, error: KeyboardInterrupt) -> Interrupted:
+        """Return what is known after Ctrl-C; a gateway may have said how many notes it stored."""
+        total = self._storing
+        if not total:
             return Interrupted(0, "interrupted; nothing was imported", "Run it again")
-        kept = len(self.kept) if self.kept is not None else error.stored if isinstance(error, Interrupted) else None
-        sure = f"{kept:,} of them are surely kept, of the others " if kept else ""
-        known = "all of them are kept" if kept == self._keeping else f"{sure}none, some or all may be kept"
-        said = f"interrupted while {plural(self._keeping, 'note')} {'was' if self._keeping == 1 else 'were'} imported: {known}"
-        return Interrupted(kept, said, "Run it again: what is kept already stays as it is, and the rest is added")
+        stored = len(self.stored) if self.stored is not None else error.stored if isinstance(error, Interrupted) else None
+        some = f"{stored:,} of them are surely kept, of the others " if stored else ""
+        effect = "all of them are kept" if stored == total else f"{some}none, some or all may be kept"
+        message = f"interrupted while {format_count(total, 'note')} {'was' if total == 1 else 'were'} imported: {effect}"
+        return Interrupted(stored, message, "Run it again: what is kept already stays as it is, and the rest is added")
 
 
-def objects(path: str, most: int, otherwise: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON object of each line with the line's number, as they are read; `otherwise` says what becomes of the rest if one
-    is none."""
+def read_objects(path: str, max_bytes: int, rest_note: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the JSON object of each line of a file, or of stdin for `-`, as they are read.
+
+    The error about a bad line or one of more than `max_bytes` bytes ends in `rest_note`: what becomes of the other lines.
+    """
     try:
         if path == "-":
-            yield from _read(stdin(), most, otherwise)
+            yield from _parse_lines(open_stdin(), max_bytes, rest_note)
             return
         with open(path, "rb") as file:
-            yield from _read(file, most, otherwise)
-    except (FileNotFoundError, ValueError):  # no file can have a name with a NUL in it
+            yield from _parse_lines(file, max_bytes, rest_note)
+    except (FileNotFoundError, ValueError):  # ValueError: a path with a NUL
         raise NotFound(f"no file {path}", _FIX) from None
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}", _FIX) from None
 
 
-def _read(file: BinaryIO, most: int, otherwise: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Of a line that is too long, no more than tells so."""
-    fix = f'One object a line, such as {{"text": "..."}}; {otherwise}'
-    for number, line in enumerate(iter(lambda: file.readline(most + 1), b""), 1):
+def _parse_lines(file: BinaryIO, max_bytes: int, rest_note: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    fix = f'One object a line, such as {{"text": "..."}}; {rest_note}'
+    for number, line in enumerate(iter(lambda: file.readline(max_bytes + 1), b""), 1):
         try:
-            if len(line) > most:
-                raise TooLarge(f"it has more than {most:,} bytes", fix)
-            row = None if json_lines.is_blank(line) else json_lines.parse_line(line, fix)
+            if len(line) > max_bytes:
+                raise TooLarge(f"it has more than {max_bytes:,} bytes", fix)
+            row = None if json_lines.is_blank(line) else json_lines.parsed(line, fix)
         except HoldfastError as error:
             raise error.about("line", number) from None
         if row is not None:
             yield number, row
 
 
-def _as_it_is(row: dict[str, Any]) -> dict[str, Any]:
-    """A note as `store_many` takes it; of a line that `holdfast export` wrote, what it says now."""
-    return {name: row[name] for name in _EXPORTED if row.get(name) is not None} if "versions" in row else row
+def _to_note(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as `store_many` takes it; of a line that `holdfast export` wrote, the current version."""
+    return {name: row[name] for name in _EXPORTED_FIELDS if row.get(name) is not None} if "versions" in row else row
 
 
-def _trusted(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
-    """A line may say that it is worth less than its file, never that it is worth more."""
-    said = json_lines.line_origin(note, origin)
-    if path == "-":
-        return {**note, "origin": said}
-    made = [] if note.get("made_from") is None else note["made_from"]
-    if not isinstance(made, str | list):
-        return {**note, "origin": said}  # which is refused
-    made = [made] if isinstance(made, str) else made
-    return {**note, "origin": said, "made_from": [*made, os.path.abspath(path)]}
+def _add_source(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
+    """Return the note with the file as a source and its origin, which a line can lower but not raise."""
+    note = {**note, "origin": json_lines.origin_of(note, origin)}
+    made_from = [] if note.get("made_from") is None else note["made_from"]
+    if path == "-" or not isinstance(made_from, str | list):  # validation rejects other types
+        return note
+    made_from = [made_from] if isinstance(made_from, str) else made_from
+    return {**note, "made_from": [*made_from, os.path.abspath(path)]}
 
 
-def _tell_imported(screen: Output, imported: dict[str, Any]) -> None:
-    said = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
-    screen.say(f"imported {plural(len(imported['notes']), 'note')}: {said}")
+def _print_imported(output: Output, imported: dict[str, Any]) -> None:
+    counts = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
+    output.print_line(f"imported {format_count(len(imported['notes']), 'note')}: {counts}")
     if imported["redacted"]:
-        screen.aside(f"in {imported['redacted']:,} of them a secret was left out", "yellow")
+        output.print_message(f"in {imported['redacted']:,} of them a secret was left out", "yellow")

@@ -1,7 +1,8 @@
-"""install, uninstall, render: a client learns of Holdfast, or forgets it; what would be changed is shown first."""
+"""`install`, `uninstall` and `render`: connect a client to Holdfast or disconnect it; the changes are shown first."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 from holdfast.errors import HoldfastError, Refused, UsageError
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from holdfast.clients.base import Change, Client, InstallTarget
     from holdfast.clients.install import Step
 
-    Told = tuple[dict[str, Any], Callable[[Output, Any], None]]  # what was done, and how to tell people
+    Report = dict[str, Any]
+    Result = tuple[Report, Callable[[Output, Any], None]]  # a report, and the function that prints it
 
 
 class _Declined(Exception):
@@ -24,142 +26,151 @@ class _Declined(Exception):
 
 
 def install(call: Invocation) -> int:
+    """`holdfast install`: one client, or each that is found on this machine."""
     from holdfast import clients
-    from holdfast.clients import install as rooms
+    from holdfast.clients.install import installed
 
-    one = clients.load(call["client"]) if call["client"] else None
-    place, seconds = _place(call)
+    client = clients.load(call["client"]) if call["client"] else None
+    place, seconds = _load_place(call)
     if call["gateway"]:
         place = place.replace(gateway=True)
-    if one:
-        return _alone(call, lambda: _installed(call, one, place, seconds))
-    seen = [(client, where) for name in clients.names() if (where := (client := clients.load(name)).detect(place))]
-    told_how = call["yes"] or call["dry_run"] or call["print"]
-    if not seen or (not told_how and (call.screen.json or not sys.stdin.isatty())):
-        done = rooms.list_installed(place)
-        found = [
-            {"client": client.name, "title": client.title, "where": where, "installed": client.name in done}
-            for client, where in seen
+    if client:
+        return _answer_single(call, lambda: _install_client(call, client, place, seconds))
+    detected = [(found, path) for name in clients.names() if (path := (found := clients.load(name)).detect(place))]
+    is_decided = call["yes"] or call["dry_run"] or call["print"]
+    if not detected or (not is_decided and (call.output.json or not sys.stdin.isatty())):
+        names = installed(place)
+        report = [
+            {"client": found.name, "title": found.title, "where": path, "installed": found.name in names}
+            for found, path in detected
         ]
-        return call.answer(found, _tell_found)
-    return _each(call, [client for client, _ in seen], lambda client: _installed(call, client, place, seconds))
+        return call.answer(report, _print_detected)
+    return _answer_each(call, [found for found, _ in detected], lambda found: _install_client(call, found, place, seconds))
 
 
 def uninstall(call: Invocation) -> int:
+    """`holdfast uninstall`: one client, or all that are installed."""
     from holdfast import clients
-    from holdfast.clients import install as rooms
+    from holdfast.clients.install import installed
 
-    one = clients.load(call["client"]) if call["client"] else None
-    place, seconds = _place(call)
-    if one:
-        return _alone(call, lambda: _uninstalled(call, one, place, seconds, bool(call["all"])))
+    client = clients.load(call["client"]) if call["client"] else None
+    place, seconds = _load_place(call)
+    if client:
+        everywhere = bool(call["all"])
+        return _answer_single(call, lambda: _uninstall_client(call, client, place, seconds=seconds, everywhere=everywhere))
     known = set(clients.names())
-    there = [clients.load(name) for name in rooms.list_installed(place) if name in known]
-    if not there:
-        return call.answer([], lambda screen, _: screen.nothing("nothing is installed"))
-    return _each(call, there, lambda client: _uninstalled(call, client, place, seconds, True))
+    found = [clients.load(name) for name in installed(place) if name in known]
+    if not found:
+        return call.answer([], lambda output, _: output.print_empty("nothing is installed"))
+    return _answer_each(call, found, lambda client: _uninstall_client(call, client, place, seconds=seconds, everywhere=True))
 
 
 def render(call: Invocation) -> int:
+    """`holdfast render`."""
     rendered = call.memory.render(call["file"], remove=bool(call["remove"]))
-    return call.answer(rendered, lambda screen, one: screen.say(f"{one.action} {one.path}"))
+    return call.answer(rendered, lambda output, result: output.print_line(f"{result.action} {result.path}"))
 
 
-def _installed(call: Invocation, client: Client, place: InstallTarget, seconds: float) -> Told:
-    from holdfast.clients import install as rooms
+def _install_client(call: Invocation, client: Client, place: Place, seconds: float) -> Result:
+    from holdfast.clients.install import apply, planned
 
-    changes = _changes(call, client, place)
+    changes = _list_changes(call, client, place)
     if call["print"]:
-        return _to_paste(client, place, changes), _tell_to_paste
-    steps = rooms.plan_install(client, place, changes)
+        return _build_paste_report(client, place, changes), _print_paste
+    steps = planned(client, place, changes)
     if not any(step.changes for step in steps):
-        return _report(client, [], "nothing"), _tell_done
-    return _carried_out(call, client, steps, "install", lambda: rooms.apply(client, place, steps, seconds))
+        return _build_report(client, [], "nothing"), _print_done
+    return _run_steps(call, client, steps, verb="install", run=lambda: apply(client, place, steps, seconds))
 
 
-def _uninstalled(call: Invocation, client: Client, place: InstallTarget, seconds: float, everywhere: bool) -> Told:
-    from holdfast.clients import install as rooms
+def _uninstall_client(call: Invocation, client: Client, place: Place, *, seconds: float, everywhere: bool) -> Result:
+    from holdfast.clients.install import revert, undone
 
-    steps = rooms.plan_uninstall(client, place, everywhere)
+    steps = undone(client, place, everywhere)
     if not steps:
-        rooms.revert(client, place, [], seconds, everywhere)
-        return _report(client, steps, "nothing"), _tell_done
-    return _carried_out(call, client, steps, "uninstall", lambda: rooms.revert(client, place, steps, seconds, everywhere))
+        revert(client, place, [], seconds, everywhere)
+        return _build_report(client, steps, "nothing"), _print_done
+    return _run_steps(call, client, steps, verb="uninstall", run=lambda: revert(client, place, steps, seconds, everywhere))
 
 
-def _carried_out(call: Invocation, client: Client, steps: list[Step], verb: str, do: Callable[[], None]) -> Told:
-    """Show it, ask, do it."""
-    shown = [step for step in steps if step.changes]
-    tell = _tell_all if call["diff"] else _tell_changes
+def _run_steps(call: Invocation, client: Client, steps: list[Step], *, verb: str, run: Callable[[], None]) -> Result:
+    """Show the changes, ask, and make them."""
+    changed = [step for step in steps if step.changes]
+    print_changes = _print_diffs if call["diff"] else _print_changes
     if call["dry_run"]:
-        return _report(client, shown, "dry_run"), tell
+        return _build_report(client, changed, "dry_run"), print_changes
     if not call["yes"]:
-        if not call.screen.json:
-            tell(call.screen, _report(client, shown, verb))
-        _ask(call, client, shown, verb)
-    do()
-    return _report(client, shown, verb), _tell_done
+        if not call.output.json:
+            print_changes(call.output, _build_report(client, changed, verb))
+        _confirm_steps(call, client, changed, verb)
+    run()
+    return _build_report(client, changed, verb), _print_done
 
 
-def _ask(call: Invocation, client: Client, steps: list[Step], verb: str) -> None:
+def _confirm_steps(call: Invocation, client: Client, steps: list[Step], verb: str) -> None:
+    """Ask a person; raise _Declined for no, Refused if there is no terminal."""
     files = f"{len(steps)} file" + ("" if len(steps) == 1 else "s")
-    if call.screen.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if call.output.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         fix = f"holdfast {verb} {client.name} --yes does it, --dry-run only shows it"
         raise Refused(f"nobody can be asked whether to change {files}; nothing was", fix)
-    from holdfast.cli.runner import agreed
+    from holdfast.cli.runner import ask_yes_no
 
-    if not agreed(f"{verb.capitalize()} for {client.title}: change {files} as shown?"):
+    if not ask_yes_no(f"{verb.capitalize()} for {client.title}: change {files} as shown?"):
         raise _Declined
 
 
-def _alone(call: Invocation, do: Callable[[], Told]) -> int:
-    """For one client. To decline is an answer and no failure."""
+def _answer_single(call: Invocation, run: Callable[[], Result]) -> int:
+    """Run it for one client; to decline is not an error."""
     try:
-        return call.answer(*do())
+        return call.answer(*run())
     except _Declined:
-        call.screen.aside("Nothing was changed.", "yellow")
+        call.output.print_message("Nothing was changed.", "yellow")
         return Refused.exit_code
 
 
-def _each(call: Invocation, them: list[Client], do: Callable[[Client], Told]) -> int:
-    """One after the other; what fails for one does not keep the others from it, and the worst of it is the exit code."""
-    reports: list[dict[str, Any]] = []
-    worst, screen = 0, call.screen
-    for client in them:
+def _answer_each(call: Invocation, clients: list[Client], run: Callable[[Client], Result]) -> int:
+    """Run it for each client, go on after an error, and return the highest exit code."""
+    reports: list[Report] = []
+    exit_code, output = 0, call.output
+    for client in clients:
         try:
-            if not screen.json:
-                screen.say(screen.paint(client.title, "bold"))
-            report, tell = do(client)
-            if not screen.json:
-                tell(screen, report)
+            if not output.json:
+                output.print_line(output.style(client.title, "bold"))
+            report, print_report = run(client)
+            if not output.json:
+                print_report(output, report)
         except _Declined:
             report = {"client": client.name, "title": client.title, "action": "declined"}
         except HoldfastError as error:
-            worst = max(worst, error.exit_code)
+            exit_code = max(exit_code, error.exit_code)
             report = {"client": client.name, "title": client.title, "action": "failed", **error.as_dict()}
-            screen.aside(str(error), "yellow")
+            output.print_message(str(error), "yellow")
         reports.append(report)
     if {report.get("action") for report in reports} == {"declined"}:
-        worst = Refused.exit_code
-    return call.answer(reports, _tell_sum, worst)
+        exit_code = Refused.exit_code
+    return call.answer(reports, _print_summary, exit_code)
 
 
-def _tell_sum(screen: Output, reports: list[dict[str, Any]]) -> None:
-    if reports and {one.get("action") for one in reports} <= {"declined", "nothing"}:
-        screen.aside("Nothing was changed.", "yellow")
+def _print_summary(output: Output, reports: list[Report]) -> None:
+    if reports and {report.get("action") for report in reports} <= {"declined", "nothing"}:
+        output.print_message("Nothing was changed.", "yellow")
         return
-    words = {
+    labels = {
         "install": "installed", "uninstall": "uninstalled", "nothing": "with nothing to change", "declined": "declined",
         "failed": "failed",
     }  # fmt: skip
-    by_word = {word: [one["client"] for one in reports if one.get("action") == action] for action, word in words.items()}
-    counts = [f"{len(names)} {word}" for word, names in by_word.items() if names]
+    clients = {
+        label: [report["client"] for report in reports if report.get("action") == action] for action, label in labels.items()
+    }
+    counts = [f"{len(names)} {label}" for label, names in clients.items() if names]
     if counts:
-        failed = by_word["failed"]
-        screen.aside(", ".join(counts) + (f": {', '.join(failed)}" if failed else ""), "yellow" if failed else "green")
+        failed = clients["failed"]
+        names = f": {', '.join(failed)}" if failed else ""
+        output.print_message(", ".join(counts) + names, "yellow" if failed else "green")
 
 
-def _place(call: Invocation) -> tuple[InstallTarget, float]:
+def _load_place(call: Invocation) -> tuple[Place, float]:
+    """Return where clients keep their files, and how many seconds to wait for a lock."""
     from holdfast import clients, config, home
 
     settings = config.load(call["home"])
@@ -167,91 +178,89 @@ def _place(call: Invocation) -> tuple[InstallTarget, float]:
     return clients.install_target(settings), settings.lock_seconds
 
 
-def _changes(call: Invocation, client: Client, place: InstallTarget) -> list[Change]:
+def _list_changes(call: Invocation, client: Client, place: Place) -> list[Change]:
     if not call["auto_memory"]:
         return client.changes(place)
-    import os
+    from holdfast.cli.commands.setup import find_scope_folder
 
-    from holdfast.cli.commands.setup import part_folder
-
-    own = client.auto_memory(place, os.path.join(part_folder(call, place.memory, "files"), "auto-memory"))
-    if not own and call["client"]:
+    auto_memory = client.auto_memory(place, os.path.join(find_scope_folder(call, place.memory, "files"), "auto-memory"))
+    if not auto_memory and call["client"]:
         raise UsageError(f"{client.title} keeps no memory of its own whose place can be set", "Leave --auto-memory away")
-    return [*client.changes(place), *own]
+    return [*client.changes(place), *auto_memory]
 
 
-def _to_paste(client: Client, place: InstallTarget, changes: list[Change]) -> dict[str, Any]:
-    from holdfast.clients.edits import render_for_paste
+def _build_paste_report(client: Client, place: Place, changes: list[Change]) -> Report:
+    from holdfast.clients.edits import pasted
 
     parts = [{"path": path, "text": text} for path, text in render_for_paste(client, place, changes)]
     return {"client": client.name, "parts": parts, "note": client.note}
 
 
-def _report(client: Client, steps: list[Step], action: str) -> dict[str, Any]:
+def _build_report(client: Client, steps: list[Step], action: str) -> Report:
     return {"client": client.name, "title": client.title, "action": action, "changes": steps, "note": client.note}
 
 
-def _tell_changes(screen: Output, report: dict[str, Any]) -> None:
-    """First what changes in the user's own files, as a diff; then a line for each file that is all ours."""
+def _print_changes(output: Output, report: Report) -> None:
+    """Print diffs of the user's own files, then one line for each file that is all Holdfast's."""
     ours = [step for step in report["changes"] if step.is_ours]
-    _tell_diffs(screen, [step for step in report["changes"] if not step.is_ours])
+    _print_step_diffs(output, [step for step in report["changes"] if not step.is_ours])
     for step in ours:
-        screen.say(f"{step.action:<8}{_path_of(step)}")
-        _tell_kept(screen, step)
+        output.print_line(f"{step.action:<8}{_format_path(step)}")
+        _print_kept(output, step)
     if ours:
-        screen.aside("`--diff` shows these files in full")
+        output.print_message("`--diff` shows these files in full")
 
 
-def _tell_all(screen: Output, report: dict[str, Any]) -> None:
-    """The same, with every file as a diff."""
-    _tell_diffs(screen, sorted(report["changes"], key=lambda step: bool(step.is_ours)))
+def _print_diffs(output: Output, report: Report) -> None:
+    """Print every file as a diff, the user's own files first."""
+    _print_step_diffs(output, sorted(report["changes"], key=lambda step: bool(step.is_ours)))
 
 
-def _tell_diffs(screen: Output, steps: list[Step]) -> None:
+def _print_step_diffs(output: Output, steps: list[Step]) -> None:
     from holdfast.clients.install import diff
 
     for step in steps:
-        screen.text(diff(step))
-        _tell_kept(screen, step)
+        output.print_text(diff(step))
+        _print_kept(output, step)
 
 
-def _path_of(step: Step) -> str:
-    from holdfast.cli.output import one_line
+def _format_path(step: Step) -> str:
+    from holdfast.cli.output import join_lines
 
     lines = (step.new or b"").count(b"\n")
-    return one_line(step.path) + (f" ({lines} line{'' if lines == 1 else 's'})" if step.new is not None else "")
+    return join_lines(step.path) + (f" ({lines} line{'' if lines == 1 else 's'})" if step.new is not None else "")
 
 
-def _tell_kept(screen: Output, step: Step) -> None:
+def _print_kept(output: Output, step: Step) -> None:
     if step.kept:
-        screen.say(f"what you changed in it is kept: {step.kept}")
+        output.print_line(f"what you changed in it is kept: {step.kept}")
 
 
-def _tell_done(screen: Output, report: dict[str, Any]) -> None:
+def _print_done(output: Output, report: Report) -> None:
     title, action = report["title"], report["action"]
     if action == "nothing":
-        screen.say(f"{title}: nothing to change")
+        output.print_line(f"{title}: nothing to change")
         return
     for step in report["changes"]:
-        screen.say(f"{'removed' if step.new is None else 'wrote':<8}{step.path}")
-        _tell_kept(screen, step)
-    screen.say(screen.paint(f"{title}: {'installed' if action == 'install' else 'uninstalled'}", "green"))
+        output.print_line(f"{'removed' if step.new is None else 'wrote':<8}{step.path}")
+        _print_kept(output, step)
+    output.print_line(output.style(f"{title}: {'installed' if action == 'install' else 'uninstalled'}", "green"))
     if report["note"] and action == "install":
-        screen.aside(report["note"], "yellow")
+        output.print_message(report["note"], "yellow")
 
 
-def _tell_to_paste(screen: Output, report: dict[str, Any]) -> None:
+def _print_paste(output: Output, report: Report) -> None:
     for part in report["parts"]:
-        screen.say(f"# {part['path']}")
-        screen.text(part["text"])
+        output.print_line(f"# {part['path']}")
+        output.print_text(part["text"])
     if report["note"]:
-        screen.aside(report["note"], "yellow")
+        output.print_message(report["note"], "yellow")
 
 
-def _tell_found(screen: Output, found: list[dict[str, Any]]) -> None:
-    if not found:
-        screen.nothing("no client was found: `holdfast install CLIENT` installs for one all the same")
+def _print_detected(output: Output, detected: list[Report]) -> None:
+    if not detected:
+        output.print_empty("no client was found: `holdfast install CLIENT` installs for one all the same")
         return
-    rows = [(one["client"], "yes" if one["installed"] else "no", one["where"]) for one in found]
-    screen.table(("CLIENT", "INSTALLED", "SEEN AT"), rows, ("cyan", "", "dim"))
-    screen.aside("`holdfast install CLIENT` shows what it would change, and asks")
+    rows = [(report["client"], "yes" if report["installed"] else "no", report["where"]) for report in detected]
+    output.print_table(("CLIENT", "INSTALLED", "SEEN AT"), rows, ("cyan", "", "dim"))
+    output.print_message("`holdfast install CLIENT` shows what it would change, and asks")

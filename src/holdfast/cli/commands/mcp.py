@@ -1,4 +1,4 @@
-"""mcp."""
+"""`mcp`: serve memory over MCP, on stdin and stdout or over HTTP."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.mcp.project_resolution import LaunchOptions
 
-_TO_ALL = "without a token: every user of this machine may read and write this home"
+_WITHOUT_TOKEN = "without a token: every user of this machine may read and write this home"
 
 
 def mcp(call: Invocation) -> int:
-    """Until the client hangs up, or somebody stops it."""
-    gc.enable()  # a process that stays needs what one command does without
+    """`holdfast mcp`: serve until the client disconnects or the process is stopped."""
+    gc.enable()  # a single command runs without
     if call["http"]:
         if call["url"] is not None:
             raise UsageError("a gateway serves MCP over HTTP itself, at /mcp", "Leave --http out, or --url")
-        return _http(call)
+        return _serve_http(call)
     for name in ("port", "no_token"):
         if call[name] is not None:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option} is for --http", f"Say --http too, or leave {option} out")
     from holdfast.mcp.early_handshake import StdioConnection
 
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, lambda *_: os._exit(0))  # until calls are answered there is nothing to finish
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))  # before the first call there is nothing to finish
     connection = StdioConnection()
-    if connection.answer_handshake(_load):
+    if connection.answer_handshake(_import_server):
         from holdfast.mcp import server, stdio
 
-        stdio.serve(server.build_server(_started(call)), connection)
+        stdio.serve(server.build(_build_started(call)), connection)
     elif connection.is_loading:
-        os._exit(0)  # nothing is open yet, and Python cannot end well in the middle of an import
+        os._exit(0)  # nothing is open yet, and Python cannot exit cleanly in the middle of an import
     return 0
 
 
-def _load() -> None:
-    """The SDK and all that answers calls."""
+def _import_server() -> None:
+    """Import the MCP SDK and the server, which takes longer than the handshake."""
     from holdfast.mcp import server, stdio  # noqa: F401
 
 
-def _http(call: Invocation) -> int:
+def _serve_http(call: Invocation) -> int:
     from holdfast import config
     from holdfast.mcp import http, token
 
@@ -54,20 +54,25 @@ def _http(call: Invocation) -> int:
     if not 0 <= port <= 65535:
         raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
     home = config.find_home(call["home"])
-    secret = None if call["no_token"] else token.load_or_create(home)
-    let_in = f"to whoever sends the token in {token.path(home)}" if secret else _TO_ALL
-    say = call.screen.aside
-    http.serve(_started(call), port, secret, lambda where: say(f"answering at {where} ({let_in}); stop with Ctrl-C"))
+    token_text = None if call["no_token"] else token.load_or_create(home)
+    access = f"to whoever sends the token in {token.path(home)}" if token_text else _WITHOUT_TOKEN
+
+    def report_ready(url: str) -> None:
+        call.output.print_message(f"answering at {url} ({access}); stop with Ctrl-C")
+
+    http.serve(_build_started(call), port, token_text, report_ready)
     return 0
 
 
-def _started(call: Invocation) -> LaunchOptions:
-    from holdfast.mcp.project_resolution import LaunchOptions
+def _build_started(call: Invocation) -> Started:
+    from holdfast.mcp.project_resolution import Started
 
-    started = LaunchOptions(call["home"], call["project"], call["session"], call["agent"], call["client"])
-    started = started.replace(settings=tuple(call.store_settings().items()))
+    started = Started(
+        home=call["home"], project=call["project"], session=call["session"], agent=call["agent"], client=call["client"],
+        settings=tuple(call.parse_store_options().items()),
+    )  # fmt: skip
     if call["url"] is None and call["token_file"] is None:
         return started
     from holdfast.cli import remote
 
-    return started.replace(url=call["url"], token=remote.token(call))
+    return started.replace(url=call["url"], token=remote.read_token(call))

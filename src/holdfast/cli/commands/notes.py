@@ -1,8 +1,8 @@
-"""store, recall, get, list."""
+"""`store`, `recall`, `get` and `list`."""
 
 from __future__ import annotations
 
-from holdfast.cli.runner import only_one
+from holdfast.cli.runner import check_exclusive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,35 +12,38 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.models import Answer, Hit, Note, Source, Stored, TrashedNote, Version
 
-WEAK = 3  # weak hits that are shown on a terminal
-_LINES = 12  # of a hit's text on a terminal; `get` shows all
+MAX_WEAK_HITS = 3  # weak hits that people are shown
+_MAX_HIT_LINES = 12  # lines of a hit's text on a terminal; `get` shows all
 
 
 def store(call: Invocation) -> int:
-    only_one(call, "pin", "unpin")
+    """`holdfast store`."""
+    check_exclusive(call, "pin", "unpin")
     pinned = True if call["pin"] else False if call["unpin"] else None
-    sure_of_secret(call)
+    confirm_secret(call)
+    text = call.read_text("text", call.memory.config.note_bytes, "a note")
     stored = call.memory.store(
-        call.text("text", call.memory.config.note_bytes, "a note"), tags=call["tag"], pinned=pinned, made_from=call["from"],
-        **call.given("key", "scope", "type", "valid_from", "valid_to", "origin", "expected", "again", "redact", "allow_secret"),
+        text, tags=call["tag"], pinned=pinned, made_from=call["from"],
+        **call.pick("key", "scope", "type", "valid_from", "valid_to", "origin", "expected", "again", "redact", "allow_secret"),
     )  # fmt: skip
-    return call.answer(stored, tell_stored)
+    return call.answer(stored, print_stored)
 
 
 def recall(call: Invocation) -> int:
-    asked = {"tags": call["tag"], "explain": bool(call["explain"])}
-    asked |= call.given("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
-    answer = from_resident(call, asked)
+    """`holdfast recall`."""
+    explain, all_scopes = bool(call["explain"]), call["scope"] == "all"
+    query = {"tags": call["tag"], "explain": explain}
+    query |= call.pick("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
+    answer = recall_from_resident(call, query)
     if answer is None:
-        answer = call.memory.recall(call["query"] or "", mode=mode_of(call), **asked)
-    explain, everywhere = bool(call["explain"]), call["scope"] == "all"
-    return call.answer(answer, lambda screen, answer: tell_answer(screen, answer, explain, everywhere))
+        answer = call.memory.recall(call["query"] or "", mode=choose_mode(call), **query)
+    return call.answer(answer, lambda output, answer: _print_answer(output, answer, explain, all_scopes))
 
 
-def from_resident(call: Invocation, asked: dict[str, Any]) -> Answer | None:
-    """The full answer of a process that stays and has the models; None where there is none, or words alone were asked for."""
+def recall_from_resident(call: Invocation, query: dict[str, Any]) -> Answer | None:
+    """Return the answer of a resident process, which has the models loaded; None if there is none or it is not wanted."""
     memory, mode = call.memory, call["mode"] or "hybrid"
-    if asked.get("scope") == "all":  # a process that answers for others does not know that a person asks
+    if query.get("scope") == "all":  # a resident process cannot know that a person asks
         return None
     if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
         return None
@@ -48,12 +51,12 @@ def from_resident(call: Invocation, asked: dict[str, Any]) -> Answer | None:
 
     if not resident.is_running(memory.home):
         return None
-    who = {"project": memory.project, "session": memory.session, "agent": memory.agent}
-    return resident.recall(memory.home, who, {"query": call["query"] or "", "mode": mode, **asked})
+    caller = {"project": memory.project, "session": memory.session, "agent": memory.agent}
+    return resident.recall(memory.home, caller, {"query": call["query"] or "", "mode": mode, **query})
 
 
-def mode_of(call: Invocation) -> str:
-    """As asked; else by words, for this process lives too short to load models that were not asked for."""
+def choose_mode(call: Invocation) -> str:
+    """Return --mode, otherwise keyword: loading the models takes longer than the rest of this process."""
     if call["mode"] is not None:
         mode: str = call["mode"]
         return mode
@@ -61,44 +64,201 @@ def mode_of(call: Invocation) -> str:
 
 
 def get(call: Invocation) -> int:
+    """`holdfast get`."""
     scope = call["scope"]
     if call["history"]:
-        only_one(call, "history", "as_of")
-        only_one(call, "history", "known_at")
-        return call.answer(call.memory.history(call["key"], scope=scope), _tell_history)
+        check_exclusive(call, "history", "as_of")
+        check_exclusive(call, "history", "known_at")
+        return call.answer(call.memory.history(call["key"], scope=scope), _print_history)
     note = call.memory.get(call["key"], scope=scope, as_of=call["as_of"], known_at=call["known_at"])
-    return call.answer(note, _tell_note)
+    return call.answer(note, _print_note)
 
 
-def list_(call: Invocation) -> int:
+def list_notes(call: Invocation) -> int:
+    """`holdfast list`."""
     if call["trash"]:
-        return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _tell_binned)
-    only_one(call, "archived", "source")
-    notes = call.memory.list(tags=call["tag"], **call.given("scope", "type", "limit", "source", "archived"))
-    return call.answer(notes, _tell_archived if call["archived"] else tell_notes)
+        return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _print_trash)
+    check_exclusive(call, "archived", "source")
+    notes = call.memory.list(tags=call["tag"], **call.pick("scope", "type", "limit", "source", "archived"))
+    return call.answer(notes, _print_archived if call["archived"] else _print_notes)
 
 
-def tell_stored(screen: Output, stored: Stored) -> None:
-    note = stored.note
-    style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
-    screen.say(f"{screen.paint(stored.action, style)} {screen.paint(note.key, 'bold')} in {note.scope}")
-    if stored.redacted:
-        screen.aside(f"left out what looks like a secret: {', '.join(stored.redacted)}", "yellow")
-
-
-def sure_of_secret(call: Invocation) -> None:
-    """A person at a terminal is asked before a secret is kept; the ledger gets the answer either way."""
+def confirm_secret(call: Invocation) -> None:
+    """Ask a person at a terminal before --allow-secret takes effect; the ledger records the reason in any case."""
     import sys
 
-    if call["allow_secret"] is not None and not call.screen.json and sys.stdin.isatty() and sys.stderr.isatty():
+    if call["allow_secret"] is not None and not call.output.json and sys.stdin.isatty() and sys.stderr.isatty():
         from holdfast.cli.runner import confirm
 
         confirm(call, "Keep it as it is, also if it holds a secret? Every program of yours can read it")
 
 
-def _secret_mark(screen: Output, text: str) -> list[str]:
-    """For people: what they see is not told to a model."""
-    if not screen.terminal:
+def print_stored(output: Output, stored: Stored) -> None:
+    """Print what a write did to a note."""
+    note = stored.note
+    style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
+    output.print_line(f"{output.style(stored.action, style)} {output.style(note.key, 'bold')} in {note.scope}")
+    if stored.redacted:
+        output.print_message(f"left out what looks like a secret: {', '.join(stored.redacted)}", "yellow")
+
+
+def _print_answer(output: Output, answer: Answer, explain: bool = False, all_scopes: bool = False) -> None:
+    """Print the hits of a recall, strong ones first and at most MAX_WEAK_HITS weak ones."""
+    weak = [hit for hit in answer.hits if hit.weak]
+    shown = [hit for hit in answer.hits if not hit.weak] + weak[:MAX_WEAK_HITS]
+    if weak and len(weak) == len(answer.hits):
+        output.print_message("No strong match. These may not be what you look for:")
+    for number, hits in enumerate(_group_by_session(shown)):
+        if number:
+            output.print_line()
+        if hits[0].session is None:
+            _print_hit(output, hits[0], explain, all_scopes)
+        else:
+            _print_session(output, hits, explain, all_scopes)
+    if len(weak) > MAX_WEAK_HITS:
+        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; --json has them all")
+    if answer.degraded:
+        output.print_message(f"({answer.reason})")
+    if not answer.hits and not answer.disabled:
+        output.print_empty("nothing found")
+
+
+def _group_by_session(hits: list[Hit]) -> list[list[Hit]]:
+    """Group the turns of a session at the place of its best turn; every other hit is a group of its own."""
+    groups: dict[object, list[Hit]] = {}
+    for number, hit in enumerate(hits):
+        group = number if hit.session is None else hit.citation.rpartition(":")[0]
+        groups.setdefault(group, []).append(hit)
+    return list(groups.values())
+
+
+def _print_session(output: Output, hits: list[Hit], explain: bool, all_scopes: bool) -> None:
+    from holdfast.cli.output import describe_hidden, join_lines
+
+    name = output.style(join_lines(f"session {hits[0].session}"), "bold")
+    output.print_line(f"{name}  {output.style(_format_scope(hits[0], all_scopes), 'dim')}")
+    for hit in hits:
+        details = "  ".join([join_lines(hit.updated), *describe_hidden(hit.hidden)])
+        output.print_line(f"  {join_lines(hit.speaker or 'somebody')}  {output.style(details, 'dim')}".rstrip())
+        _print_hit_text(output, hit, explain)
+
+
+def _print_hit(output: Output, hit: Hit, explain: bool, all_scopes: bool) -> None:
+    from holdfast.cli.output import describe_hidden, join_lines
+
+    until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
+    since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
+    details = [_format_scope(hit, all_scopes), hit.type or hit.kind, since, *_format_tags(hit.tags)]
+    details += [*_format_source(hit.source), *_describe_state(hit)]
+    details += [*describe_hidden(hit.hidden), *_describe_secrets(output, hit.text)]
+    output.print_line(f"{output.style(join_lines(hit.key), 'bold')}  {output.style(join_lines('  '.join(details)), 'dim')}")
+    if hit.name:
+        output.print_line(f"    {join_lines(f'{hit.name}: {hit.description}' if hit.description else hit.name)}")
+    _print_hit_text(output, hit, explain)
+
+
+def _print_hit_text(output: Output, hit: Hit, explain: bool) -> None:
+    from holdfast.cli.output import join_lines
+
+    output.print_indented(hit.text, _MAX_HIT_LINES)
+    output.print_line("    " + output.style(join_lines(hit.citation), "cyan"))
+    if explain:
+        _print_signals(output, hit)
+
+
+def _print_notes(output: Output, notes: list[Note]) -> None:
+    if not notes:
+        output.print_empty("no notes yet: `holdfast store TEXT` keeps one")
+        return
+    rows = [
+        (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _format_excerpt(note)) for note in notes
+    ]
+    output.print_table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
+
+
+def _print_archived(output: Output, notes: list[Note]) -> None:
+    if notes:
+        _print_notes(output, notes)
+    else:
+        output.print_empty("no archived notes")
+
+
+def _format_excerpt(note: Note) -> str:
+    """Return the start of a note's text, with its state first because the table cuts the end."""
+    hidden = f"⟦hidden: {', '.join(note.hidden)}⟧ " if note.hidden else ""
+    state = "(in quarantine) " if note.quarantined else ""
+    state += "(archived) " if note.archived else ""
+    return f"{'* ' if note.pinned else ''}{state}{hidden}{note.text[:400]}"
+
+
+def _print_trash(output: Output, trashed: list[TrashedNote]) -> None:
+    if not trashed:
+        output.print_empty("nothing to restore")
+        return
+    rows = [(note.key, note.scope.kind, note.part, note.time) for note in trashed]
+    output.print_table(("KEY", "SCOPE", "WHERE", "SINCE"), rows, ("bold", "cyan", "", "dim"))
+
+
+def _print_note(output: Output, note: Note) -> None:
+    """Print the text of a note, on a terminal also its details."""
+    from holdfast.cli.output import join_lines
+
+    output.print_text(note.text, wrap=True)
+    if output.is_terminal:
+        until = f" to {note.valid_to[:10]}" if note.valid_to else ""
+        details = [str(note.scope), note.type, *_format_tags(note.tags), f"{note.valid_from[:10]}{until}"]
+        details += [*_format_source(note.source), *_describe_state(note), *_describe_secrets(output, note.text)]
+        details += [f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}"]
+        output.print_message(join_lines("  ".join([*details, "pinned"] if note.pinned else details)))
+
+
+def _print_history(output: Output, versions: list[Version]) -> None:
+    from holdfast.base import dates
+    from holdfast.cli.output import describe_hidden, join_lines
+
+    now = dates.now()
+    for number, version in enumerate(versions):
+        if number:
+            output.print_line()
+        period = _format_period(version.valid_from, version.until, now)
+        details = [version.type, *_format_tags(version.tags), f"recorded {version.recorded}", *_format_source(version.source)]
+        details += [*describe_hidden(version.hidden), *_describe_secrets(output, version.text)]
+        output.print_line(f"{output.style(period, 'bold')}  {output.style(join_lines('  '.join(details)), 'dim')}")
+        output.print_indented(version.text)
+
+
+def _format_period(start: str, end: str | None, now: str) -> str:
+    """Return from when to when a version is valid; one that is not valid yet has not lasted until now."""
+    if end:
+        return f"{start} to {end}"
+    return f"from {start}" if start > now else f"{start} to now"
+
+
+def _format_scope(hit: Hit, all_scopes: bool) -> str:
+    """Return the kind of a hit's scope, with its name if hits may come from other projects."""
+    return str(hit.scope) if all_scopes else hit.scope.kind
+
+
+def _format_tags(tags: tuple[str, ...]) -> list[str]:
+    return [f"#{tag}" for tag in tags]
+
+
+def _format_source(source: Source | None) -> list[str]:
+    if source is None:
+        return []
+    trust = f", from {source.trusted}" if source.trusted != source.origin else ""
+    return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name) + trust]
+
+
+def _describe_state(item: Hit | Note) -> list[str]:
+    state = ["in quarantine: `holdfast review`"] if item.quarantined else []
+    state += ["archived"] if item.archived else []
+    return [*state, "weak match"] if getattr(item, "weak", False) else state
+
+
+def _describe_secrets(output: Output, text: str) -> list[str]:
+    """Return a mark for text with secrets, which no model is shown; only for people, at a terminal."""
+    if not output.is_terminal:
         return []
     from holdfast.safety.validate import redact_or_withhold
 
@@ -106,156 +266,31 @@ def _secret_mark(screen: Output, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-def tell_answer(screen: Output, answer: Answer, explain: bool = False, everywhere: bool = False) -> None:
-    weak = [hit for hit in answer.hits if hit.weak]
-    shown = [hit for hit in answer.hits if not hit.weak] + weak[:WEAK]
-    if weak and len(weak) == len(answer.hits):
-        screen.aside("No strong match. These may not be what you look for:")
-    for place, hits in enumerate(_grouped(shown)):
-        if place:
-            screen.say()
-        if hits[0].session is None:
-            _tell_hit(screen, hits[0], explain, everywhere)
-        else:
-            _tell_session(screen, hits, explain, everywhere)
-    if len(weak) > WEAK:
-        screen.aside(f"{len(weak) - WEAK} more weak matches; --json has them all")
-    if answer.degraded:
-        screen.aside(f"({answer.reason})")
-    if not answer.hits and not answer.disabled:
-        screen.nothing("nothing found")
+_MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
+SIGNALS = {  # what each signal of the ranking means
+    "bm25": "words in the text, the rarer the more",
+    "bmd": "words in the text", "bmw": "words in it and the turn before", "bms": "words in the session",
+    "big": "words side by side", "soft": "words of like meaning", "soft_sm": "words of like meaning in the session",
+    "spk": "said by the person named", "ru": "said by the user", "ra": "said by the assistant", "fp": "said of oneself",
+    "direct": "a wish of the user", "qonly": "only a question", "when": "tells a time", "num": "tells a number",
+    "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
+    "fact": "a fact about what is named",
+    "first": "the first of its session", "small": "small talk",
+    "name": "has a rare name of the question", "archived": "archived: not updated or used for long",
+    **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
+    **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},
+    **{f"g_{name}": f"meaning with its neighbours ({model})" for name, model in _MODELS.items()},
+}  # fmt: skip
+_MIN_SHOWN = 0.001  # less than this is rounding
 
 
-def _grouped(shown: list[Hit]) -> list[list[Hit]]:
-    """Each hit alone, but turns with the others of their session, where its best one stands."""
-    groups: dict[object, list[Hit]] = {}
-    for place, hit in enumerate(shown):
-        group = place if hit.session is None else hit.citation.rpartition(":")[0]
-        groups.setdefault(group, []).append(hit)
-    return list(groups.values())
-
-
-def tell_notes(screen: Output, notes: list[Note]) -> None:
-    if not notes:
-        screen.nothing("no notes yet: `holdfast store TEXT` keeps one")
-        return
-    rows = [
-        (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _gist(note)) for note in notes
-    ]
-    screen.table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
-
-
-def _tell_archived(screen: Output, notes: list[Note]) -> None:
-    if notes:
-        tell_notes(screen, notes)
-    else:
-        screen.nothing("no archived notes")
-
-
-def _gist(note: Note) -> str:
-    hidden = f"⟦hidden: {', '.join(note.hidden)}⟧ " if note.hidden else ""  # it may stand where the text is cut
-    held = "(in quarantine) " if note.quarantined else ""
-    held += "(archived) " if note.archived else ""
-    return f"{'* ' if note.pinned else ''}{held}{hidden}{note.text[:400]}"
-
-
-def _tell_session(screen: Output, hits: list[Hit], explain: bool, everywhere: bool = False) -> None:
-    from holdfast.cli.output import hidden_mark, one_line
-
-    name = screen.paint(one_line(f"session {hits[0].session}"), "bold")
-    screen.say(f"{name}  {screen.paint(_where(hits[0], everywhere), 'dim')}")
-    for hit in hits:
-        who, when = one_line(hit.speaker or "somebody"), one_line(hit.updated)
-        screen.say(f"  {who}  {screen.paint('  '.join([when, *hidden_mark(hit.hidden)]), 'dim')}".rstrip())
-        _tell_text(screen, hit, explain)
-
-
-def _where(hit: Hit, everywhere: bool) -> str:
-    """The kind of a hit's scope; with its name where hits may come from other projects."""
-    return str(hit.scope) if everywhere else hit.scope.kind
-
-
-def _tell_hit(screen: Output, hit: Hit, explain: bool, everywhere: bool = False) -> None:
-    from holdfast.cli.output import hidden_mark, one_line
-
-    name = screen.paint(one_line(hit.key), "bold")
-    until = f" to {hit.valid_to[:10]}" if hit.valid_to else ""
-    since = f"{hit.valid_from[:10]}{until}" if hit.valid_from else hit.updated[:10]
-    said = [_where(hit, everywhere), hit.type or hit.kind, since, *_marked(hit.tags), *_by(hit.source), *_held(hit)]
-    said += [*hidden_mark(hit.hidden), *_secret_mark(screen, hit.text)]
-    screen.say(f"{name}  {screen.paint(one_line('  '.join(said)), 'dim')}")
-    if hit.name:
-        screen.say(f"    {one_line(f'{hit.name}: {hit.description}' if hit.description else hit.name)}")
-    _tell_text(screen, hit, explain)
-
-
-def _tell_text(screen: Output, hit: Hit, explain: bool) -> None:
-    from holdfast.cli.output import one_line
-
-    screen.indented(hit.text, _LINES)
-    screen.say("    " + screen.paint(one_line(hit.citation), "cyan"))
-    if explain:
-        from holdfast.cli.explain import tell_why
-
-        tell_why(screen, hit)
-
-
-def _tell_note(screen: Output, note: Note) -> None:
-    """The text alone down a pipe; on a terminal also what is known about it."""
-    from holdfast.cli.output import one_line
-
-    screen.text(note.text, wrap=True)
-    if screen.terminal:
-        until = f" to {note.valid_to[:10]}" if note.valid_to else ""
-        said = [str(note.scope), note.type, *_marked(note.tags), f"{note.valid_from[:10]}{until}", *_by(note.source)]
-        said += [*_held(note), *_secret_mark(screen, note.text)]
-        said += [f"version {note.versions} ({note.version[:8]})", f"{note.path}:{note.lines[0]}-{note.lines[1]}"]
-        screen.aside(one_line("  ".join([*said, "pinned"] if note.pinned else said)))
-
-
-def _tell_history(screen: Output, versions: list[Version]) -> None:
-    from holdfast.base import dates
-    from holdfast.cli.output import hidden_mark, one_line
-
-    now = dates.now()
-    for place, version in enumerate(versions):
-        if place:
-            screen.say()
-        span = _span(version.valid_from, version.until, now)
-        said = [version.type, *_marked(version.tags), f"recorded {version.recorded}", *_by(version.source)]
-        said += [*hidden_mark(version.hidden), *_secret_mark(screen, version.text)]
-        screen.say(f"{screen.paint(span, 'bold')}  {screen.paint(one_line('  '.join(said)), 'dim')}")
-        screen.indented(version.text)
-
-
-def _span(start: str, end: str | None, now: str) -> str:
-    """From when to when; what is only going to be true has not lasted until now."""
-    if end:
-        return f"{start} to {end}"
-    return f"from {start}" if start > now else f"{start} to now"
-
-
-def _held(of: Hit | Note) -> list[str]:
-    held = ["in quarantine: `holdfast review`"] if of.quarantined else []
-    held += ["archived"] if of.archived else []
-    return [*held, "weak match"] if getattr(of, "weak", False) else held
-
-
-def _marked(tags: tuple[str, ...]) -> list[str]:
-    return [f"#{tag}" for tag in tags]
-
-
-def _by(source: Source | None) -> list[str]:
-    """Who said it."""
-    if source is None:
-        return []
-    trust = f", from {source.trusted}" if source.trusted != source.origin else ""
-    return [f"by {source.origin}" + "".join(f" {name}" for name in (source.agent, source.client) if name) + trust]
-
-
-def _tell_binned(screen: Output, binned: list[TrashedNote]) -> None:
-    if not binned:
-        screen.nothing("nothing to restore")
-        return
-    rows = [(one.key, one.scope.kind, one.part, one.time) for one in binned]
-    screen.table(("KEY", "SCOPE", "WHERE", "SINCE"), rows, ("bold", "cyan", "", "dim"))
+def _print_signals(output: Output, hit: Hit) -> None:
+    """Print what each signal of the ranking added to the hit's score, largest first."""
+    signals = [(SIGNALS.get(name, name), value, added) for name, (value, added) in (hit.why or {}).items()]
+    signals.sort(key=lambda signal: -abs(signal[2]))
+    rows = [(name, f"{value:.3f}", f"{added:+.3f}") for name, value, added in signals]
+    start = hit.score - sum([added for _, _, added in signals])
+    if signals and abs(start) >= _MIN_SHOWN:
+        rows.append(("where its kind starts", "", f"{start:+.3f}"))
+    rows.append(("score", "", f"{hit.score:.4g}"))
+    output.print_table(("SIGNAL", "VALUE", "ADDED"), rows, indent=4)

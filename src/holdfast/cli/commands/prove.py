@@ -1,11 +1,11 @@
-"""prove."""
+"""`prove`: run a client's real program against Holdfast and show what reached the model."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-from holdfast.cli.output import one_line, visible
+from holdfast.cli.output import join_lines, mark_hidden
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prove(call: Invocation) -> int:
-    """Run the client in a private home and show what reached the model; exit 1 if anything is red."""
+    """`holdfast prove`; exit 1 if a check fails."""
     from holdfast import clients, config
     from holdfast_prove import checks
     from holdfast_prove.run import SECONDS, find_program
@@ -26,21 +26,22 @@ def prove(call: Invocation) -> int:
     client = clients.load(call["client"])
     place = clients.install_target(config.Config(home=config.find_home(None, config.environment() | {"HOLDFAST_HOME": ""})))
     program = find_program(client, place, call["program"])
-    keep = _new_folder(call["keep"]) if call["keep"] else ""
-    call.screen.aside(f"running {program} in a private home; this takes up to a minute")
-    signal.signal(signal.SIGTERM, _stopped)
+    keep = _create_folder(call["keep"]) if call["keep"] else ""
+    call.output.print_message(f"running {program} in a private home; this takes up to a minute")
+    signal.signal(signal.SIGTERM, _interrupt)
     proof, run = checks.prove(client, program, place, call["seconds"] or SECONDS)
     if keep:
-        _keep(keep, run)
-    return call.answer(proof, _tell, 0 if proof.ok else 1)
+        _write_run(keep, run)
+    return call.answer(proof, _print_proof, 0 if proof.ok else 1)
 
 
-def _stopped(*_: object) -> NoReturn:
-    """As if a person had: the program and all it started go, too."""
+def _interrupt(*_: object) -> NoReturn:
+    """Treat SIGTERM as Ctrl-C, so that the client and its child processes are stopped, too."""
     raise KeyboardInterrupt
 
 
-def _new_folder(path: str) -> str:
+def _create_folder(path: str) -> str:
+    """Create a folder and return its absolute path; raise UsageError if it exists."""
     from holdfast.errors import UsageError
 
     folder = os.path.abspath(path)
@@ -51,8 +52,8 @@ def _new_folder(path: str) -> str:
     return folder
 
 
-def _keep(folder: str, run: Run) -> None:
-    """The bytes of every request, and what went in and out of Holdfast."""
+def _write_run(folder: str, run: Run) -> None:
+    """Write every request of the client and every call of Holdfast to a file of its own."""
     import json
 
     for number, request in enumerate(run.requests, 1):
@@ -63,19 +64,19 @@ def _keep(folder: str, run: Run) -> None:
             json.dump(call.as_dict(), text, indent=2)
 
 
-def _tell(screen: Output, proof: Proof) -> None:
-    screen.say(f"{screen.paint(f'{proof.client} {proof.version}'.strip(), 'bold')} {visible(proof.program)}")
+def _print_proof(output: Output, proof: Proof) -> None:
+    output.print_line(f"{output.style(f'{proof.client} {proof.version}'.strip(), 'bold')} {mark_hidden(proof.program)}")
     width = max(len(check.name) for check in proof.checks)
     for check in proof.checks:
-        light = screen.paint("green", "green") if check.ok else screen.paint("red  ", "red")
-        screen.say(f"{light}  {check.name:<{width}}  {one_line(check.seen)}")
+        state = output.style("green", "green") if check.ok else output.style("red  ", "red")
+        output.print_line(f"{state}  {check.name:<{width}}  {join_lines(check.seen)}")
         if not check.ok:
-            screen.say(f"       {screen.paint('fix:', 'dim')} {visible(check.fix)}")
-    for number, one in enumerate(proof.requests, 1):
-        head = screen.paint(f"request {number}", "dim")
-        screen.say(f"{head}  {visible(one.path)}, {one.bytes:,} bytes: {'; '.join(one.pieces)}")
+            output.print_line(f"       {output.style('fix:', 'dim')} {mark_hidden(check.fix)}")
+    for number, request in enumerate(proof.requests, 1):
+        head = output.style(f"request {number}", "dim")
+        output.print_line(f"{head}  {mark_hidden(request.path)}, {request.bytes:,} bytes: {'; '.join(request.pieces)}")
     if proof.refused:
-        screen.aside(f"it also wanted to reach, and could not: {', '.join(proof.refused)}")
+        output.print_message(f"it also wanted to reach, and could not: {', '.join(proof.refused)}")
     if proof.printed:
-        screen.aside("the end of what it said:")
-        screen.indented(proof.printed, 40)
+        output.print_message("the end of what it said:")
+        output.print_indented(proof.printed, 40)

@@ -1,12 +1,12 @@
-"""review, trace, and forget --source: what is too little trusted to be told, and where it came from."""
+"""`review` and `trace`: decide about notes in quarantine, and show where a note came from."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from holdfast.cli.output import one_line, plural
-from holdfast.cli.runner import confirm, must_ask, only_one
+from holdfast.cli.output import format_count, join_lines
+from holdfast.cli.runner import check_exclusive
 from holdfast.errors import HoldfastError, NotFound, UsageError
 
 TYPE_CHECKING = False
@@ -14,43 +14,39 @@ if TYPE_CHECKING:
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.models import Forgotten, Note, Scope
-    from holdfast.verbs.forget_source import Swept, Touched
     from holdfast.verbs.trace import Decision, Made, Saying, Step, Trace
 
-_KEYS = "[a]pprove  [r]eject  [e]dit  [s]kip  [q]uit"
-_END = "\x03\x04"  # Ctrl-C and Ctrl-D, where a terminal hands them on
+_MENU = "[a]pprove  [r]eject  [e]dit  [s]kip  [q]uit"
+_QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if the terminal passes them on
 
 
 def review(call: Invocation) -> int:
-    only_one(call, "approve", "reject")
+    """`holdfast review`: approve or reject one note, ask about each at a terminal, or list them."""
+    check_exclusive(call, "approve", "reject")
     if call["approve"]:
-        key, where, seen = _meant(call, call["approve"])
-        if seen is None:
-            _must_wait(call, key)
-        return call.answer(call.memory.approve(key, scope=where, expected=seen), _tell_approved)
+        key, scope, version = _find_waiting(call, call["approve"])
+        return call.answer(call.memory.approve(key, scope=scope, expected=version), _print_approved)
     if call["reject"]:
-        key, where, seen = _meant(call, call["reject"])
-        if seen is None:
-            _must_wait(call, key)
-        return call.answer(call.memory.reject(key, scope=where, expected=seen), _tell_rejected)
-    notes = _waiting(call)
-    if notes and not call.screen.json and call.screen.terminal and sys.stdin.isatty():
-        return _one_by_one(call, notes)
+        key, scope, version = _find_waiting(call, call["reject"])
+        return call.answer(call.memory.reject(key, scope=scope, expected=version), _print_rejected)
+    notes = _list_waiting(call)
+    if notes and not call.output.json and call.output.is_terminal and sys.stdin.isatty():
+        return _review_each(call, notes)
     if call["everywhere"]:
-        return call.answer(notes, _tell_everywhere)
-    return call.answer(notes, _tell_waiting if notes else lambda *_: _tell_nothing(call))
+        return call.answer(notes, _print_everywhere)
+    return call.answer(notes, _print_waiting if notes else lambda *_: _print_nothing_waiting(call))
 
 
-def _waiting(call: Invocation) -> list[Note]:
+def _list_waiting(call: Invocation) -> list[Note]:
     return call.memory.review(scope=call["scope"], everywhere=bool(call["everywhere"]))
 
 
-def _meant(call: Invocation, name: str) -> tuple[str, str | Scope | None, str | None]:
-    """The note that is named: its key, where it is, and the version that waits. Everywhere a key may stand in many scopes:
-    then `SCOPE/KEY` says which one."""
+def _find_waiting(call: Invocation, name: str) -> tuple[str, str | Scope | None, str | None]:
+    """Return the key, the scope and with --everywhere the version of the note in quarantine that `KEY` or `SCOPE/KEY` names."""
     if not call["everywhere"]:
+        _check_quarantined(call, name)
         return name, call["scope"], None
-    found = [note for note in _waiting(call) if name in (note.key, f"{note.scope}/{note.key}")]
+    found = [note for note in _list_waiting(call) if name in (note.key, f"{note.scope}/{note.key}")]
     if not found:
         raise NotFound(f"no note {name!r} is in quarantine", "`holdfast review --everywhere` lists what waits")
     if len(found) > 1:
@@ -59,8 +55,8 @@ def _meant(call: Invocation, name: str) -> tuple[str, str | Scope | None, str | 
     return found[0].key, found[0].scope, found[0].version
 
 
-def _must_wait(call: Invocation, key: str) -> None:
-    """Reject a key whose note is not in quarantine: there is nothing to approve."""
+def _check_quarantined(call: Invocation, key: str) -> None:
+    """Raise NotFound if the note is not in quarantine: there is nothing to decide."""
     from holdfast.verbs.review import require_person
 
     require_person(call.memory, "approve a note")
@@ -68,219 +64,179 @@ def _must_wait(call: Invocation, key: str) -> None:
         raise NotFound(f"the note {key!r} is not in quarantine", "Nothing to approve; `holdfast review` lists what waits")
 
 
-def _tell_nothing(call: Invocation) -> None:
-    """That nothing waits here; a person is told how much waits where they are not."""
+def _print_nothing_waiting(call: Invocation) -> None:
+    """Say that nothing waits here, and to a person how many notes wait in other scopes."""
     elsewhere = 0
-    if call.memory.origin == "user" and not call.is_remote:  # a gateway writes down who asks: only with --everywhere
-        from holdfast.api.pagination import review_page
+    if call.memory.origin == "user" and not call.is_remote:  # a gateway records who asks: only with --everywhere
+        from holdfast.api.pagination import waiting
 
         elsewhere = review_page(call.memory, 1, everywhere=True)[2]
     count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"
     more = f" here; {count} elsewhere: `holdfast review --everywhere`" if elsewhere else ""
-    call.screen.nothing(f"nothing is in quarantine{more}")
+    call.output.print_empty(f"nothing is in quarantine{more}")
 
 
-def _one_by_one(call: Invocation, notes: list[Note]) -> int:
+def _review_each(call: Invocation, notes: list[Note]) -> int:
+    """Show each note and ask what to do with it."""
     from holdfast.verbs.review import require_person
 
     require_person(call.memory, "review notes")
     for number, note in enumerate(notes, 1):
-        _tell_note(call.screen, note, f"{number} of {len(notes)}")
-        word = _asked(call)
-        if word == "q":
+        _print_note(call.output, note, f"{number} of {len(notes)}")
+        choice = _ask_choice(call)
+        if choice == "q":
             break
         try:
-            _do(call, note, word, note.scope if call["everywhere"] else note.scope.kind)
-        except HoldfastError as error:  # the others can be decided all the same
-            call.screen.aside(f"{error.message}. {error.fix}", "red")
-    call.screen.aside(f"{plural(len(_waiting(call)), 'note')} left in quarantine")
+            _decide(call, note, choice, note.scope if call["everywhere"] else note.scope.kind)
+        except HoldfastError as error:  # the other notes can still be decided
+            call.output.print_message(f"{error.message}. {error.fix}", "red")
+    call.output.print_message(f"{format_count(len(_list_waiting(call)), 'note')} left in quarantine")
     return 0
 
 
-def _do(call: Invocation, note: Note, word: str, where: str | Scope | None = None) -> None:
-    if word == "a":
-        _tell_approved(call.screen, call.memory.approve(note.key, scope=where, expected=note.version))
-    elif word == "r":
-        _tell_rejected(call.screen, call.memory.reject(note.key, scope=where, expected=note.version))
-    elif word == "e":
-        from holdfast.cli.commands.edit import edited
-        from holdfast.cli.commands.notes import tell_stored
+def _decide(call: Invocation, note: Note, choice: str, scope: str | Scope | None = None) -> None:
+    if choice == "a":
+        _print_approved(call.output, call.memory.approve(note.key, scope=scope, expected=note.version))
+    elif choice == "r":
+        _print_rejected(call.output, call.memory.reject(note.key, scope=scope, expected=note.version))
+    elif choice == "e":
+        from holdfast.cli.commands.edit import edit_note
+        from holdfast.cli.commands.notes import print_stored
 
-        stored = edited(call, note)
-        tell_stored(call.screen, stored)
-        # left as it was, it was read all the same; what somebody wrote since was not
-        call.memory.approve(note.key, scope=where, expected=stored.note.version)
+        stored = edit_note(call, note)
+        print_stored(call.output, stored)
+        # the person has read this version, also if it is unchanged, but nothing that was written since
+        call.memory.approve(note.key, scope=scope, expected=stored.note.version)
 
 
-def _asked(call: Invocation) -> str:
-    """One key, of those that mean something; what is somebody else's is not edited."""
-    call.screen.aside(_KEYS.replace("[e]dit  ", "") if call["everywhere"] else _KEYS)
+def _ask_choice(call: Invocation) -> str:
+    """Ask for a key of the menu; with --everywhere a note may be another user's and cannot be edited."""
+    call.output.print_message(_MENU.replace("[e]dit  ", "") if call["everywhere"] else _MENU)
     while True:
-        word = _key().lower()
-        if not word or word in _END:
+        key = _read_key().lower()
+        if not key or key in _QUIT_KEYS:
             return "q"
-        if word in ("arsq" if call["everywhere"] else "aresq"):
-            return word
+        if key in ("arsq" if call["everywhere"] else "aresq"):
+            return key
 
 
-def _key() -> str:
-    """The next key, without waiting for the end of a line."""
+def _read_key() -> str:
+    """Read one key without waiting for the end of a line."""
     import termios
     import tty
 
     fd = sys.stdin.fileno()
-    before = termios.tcgetattr(fd)
+    previous = termios.tcgetattr(fd)
     try:
-        tty.setcbreak(fd, termios.TCSADRAIN)  # what was typed ahead counts
+        tty.setcbreak(fd, termios.TCSADRAIN)  # TCSADRAIN keeps what was typed ahead
         return os.read(fd, 1).decode("latin-1")
     finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        termios.tcsetattr(fd, termios.TCSADRAIN, previous)
 
 
-def _tell_note(screen: Output, note: Note, place: str) -> None:
-    screen.say(f"{screen.paint(one_line(note.key), 'bold')}  {screen.paint(one_line(_about(note)), 'dim')}  {place}")
-    screen.indented(note.text)
+def _print_note(output: Output, note: Note, position: str) -> None:
+    key, details = output.style(join_lines(note.key), "bold"), output.style(join_lines(_describe_note(note)), "dim")
+    output.print_line(f"{key}  {details}  {position}")
+    output.print_indented(note.text)
 
 
-def _about(note: Note) -> str:
+def _describe_note(note: Note) -> str:
     source = note.source
-    who = [name for name in (source.agent, source.client, source.session) if name]
-    made = f", made from {', '.join(source.made_from)}" if source.made_from else ""
+    names = [name for name in (source.agent, source.client, source.session) if name]
+    made_from = f", made from {', '.join(source.made_from)}" if source.made_from else ""
     trust = f", trusted as {source.trusted}" if source.trusted != source.origin else ""
-    return f"{note.scope}, {note.updated[:10]}, by {' '.join([source.origin, *who])}{trust}{made}"
+    return f"{note.scope}, {note.updated[:10]}, by {' '.join([source.origin, *names])}{trust}{made_from}"
 
 
-def _tell_waiting(screen: Output, notes: list[Note]) -> None:
-    _table(screen, [(note.key, note.scope.kind, note) for note in notes])
-    screen.aside("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
+def _print_waiting(output: Output, notes: list[Note]) -> None:
+    _print_table(output, [(note.scope.kind, note) for note in notes])
+    output.print_message("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
 
 
-def _tell_everywhere(screen: Output, notes: list[Note]) -> None:
-    """The same, with whose each is."""
+def _print_everywhere(output: Output, notes: list[Note]) -> None:
+    """Print the notes of all scopes, with the name of each scope."""
     if not notes:
-        screen.nothing("nothing is in quarantine")
+        output.print_empty("nothing is in quarantine")
         return
-    _table(screen, [(note.key, str(note.scope), note) for note in notes])
-    screen.aside("`holdfast review --everywhere --approve KEY` lets one be told, `--reject KEY` forgets it")
+    _print_table(output, [(str(note.scope), note) for note in notes])
+    output.print_message("`holdfast review --everywhere --approve KEY` lets one be told, `--reject KEY` forgets it")
 
 
-def _table(screen: Output, notes: list[tuple[str, str, Note]]) -> None:
-    rows = [(key, scope, note.source.trusted, note.updated[:10], note.text[:400]) for key, scope, note in notes]
-    screen.table(("KEY", "SCOPE", "TRUST", "UPDATED", "TEXT"), rows, ("bold", "cyan", "yellow", "dim", ""))
+def _print_table(output: Output, notes: list[tuple[str, Note]]) -> None:
+    rows = [(note.key, scope, note.source.trusted, note.updated[:10], note.text[:400]) for scope, note in notes]
+    output.print_table(("KEY", "SCOPE", "TRUST", "UPDATED", "TEXT"), rows, ("bold", "cyan", "yellow", "dim", ""))
 
 
-def _tell_approved(screen: Output, note: Note) -> None:
-    screen.say(f"{screen.paint('approved', 'green')} {screen.paint(one_line(note.key), 'bold')} in {note.scope}")
+def _print_approved(output: Output, note: Note) -> None:
+    output.print_line(f"{output.style('approved', 'green')} {output.style(join_lines(note.key), 'bold')} in {note.scope}")
 
 
-def _tell_rejected(screen: Output, forgotten: Forgotten) -> None:
-    screen.say(f"{screen.paint('rejected', 'yellow')} {screen.paint(one_line(forgotten.key), 'bold')}; it is in the trash")
+def _print_rejected(output: Output, forgotten: Forgotten) -> None:
+    key = output.style(join_lines(forgotten.key), "bold")
+    output.print_line(f"{output.style('rejected', 'yellow')} {key}; it is in the trash")
 
 
-# --- where it came from -----------------------------------------------------------------------------------------------
+# --- trace ------------------------------------------------------------------------------------------------------------
 
 
 def trace(call: Invocation) -> int:
-    return call.answer(call.memory.trace(call["key"], scope=call["scope"]), _tell_trace)
+    """`holdfast trace`."""
+    return call.answer(call.memory.trace(call["key"], scope=call["scope"]), _print_trace)
 
 
-def _tell_trace(screen: Output, trace: Trace) -> None:
-    held = screen.paint("  in quarantine", "yellow") if trace.note.quarantined else ""
-    screen.say(f"{screen.paint(one_line(trace.note.key), 'bold')} in {trace.note.scope}{held}")
-    screen.say(screen.paint("came from", "dim"))
-    for saying in trace.versions:
-        _tell_saying(screen, saying)
-    told = [f"{one.time}  session {one.session}  {one.client}  version {one.version[:8]}".rstrip() for one in trace.briefed]
-    _tell_lines(screen, "told to", told)
+def _print_trace(output: Output, trace: Trace) -> None:
+    quarantined = output.style("  in quarantine", "yellow") if trace.note.quarantined else ""
+    output.print_line(f"{output.style(join_lines(trace.note.key), 'bold')} in {trace.note.scope}{quarantined}")
+    output.print_line(output.style("came from", "dim"))
+    for version in trace.versions:
+        _print_version(output, version)
+    briefed = [
+        f"{shown.time}  session {shown.session}  {shown.client}  version {shown.version[:8]}".rstrip()
+        for shown in trace.briefed
+    ]
+    _print_section(output, "told to", briefed)
     if trace.led_to:
-        screen.say(screen.paint("led to", "dim"))
-        _tell_made(screen, trace.led_to, 1)
-    decided = [f"{one.time}  {_decision(one, trace.note)}" for one in trace.decisions]
-    _tell_lines(screen, "decided", decided)
+        output.print_line(output.style("led to", "dim"))
+        _print_derived(output, trace.led_to, 1)
+    decisions = [f"{decision.time}  {_format_decision(decision, trace.note)}" for decision in trace.decisions]
+    _print_section(output, "decided", decisions)
 
 
-def _decision(one: Decision, note: Note) -> str:
-    """What was decided; of another note, whose words this one says, also of which."""
-    where, key = one.detail.get("scope", ""), one.detail.get("key", "")
-    return one.action if (where, key) == (str(note.scope), note.key) else f"{one.action}: {where} {key}"
+def _format_decision(decision: Decision, note: Note) -> str:
+    """Return the decision; if it was about another note with the same words, with that note's scope and key."""
+    scope, key = decision.detail.get("scope", ""), decision.detail.get("key", "")
+    return decision.action if (scope, key) == (str(note.scope), note.key) else f"{decision.action}: {scope} {key}"
 
 
-def _tell_saying(screen: Output, saying: Saying) -> None:
-    source = saying.source
-    who = " ".join([name for name in (source.origin, source.agent, source.client) if name])
+def _print_version(output: Output, version: Saying) -> None:
+    source = version.source
+    names = " ".join([name for name in (source.origin, source.agent, source.client) if name])
     session = f", session {source.session}" if source.session else ""
-    screen.say(one_line_at(1, f"{saying.recorded}  by {who}{session}, trusted as {saying.trust}"))
-    _tell_steps(screen, saying.came_from, 2)
+    output.print_line(_indent(1, f"{version.recorded}  by {names}{session}, trusted as {version.trust}"))
+    _print_sources(output, version.came_from, 2)
 
 
-def _tell_steps(screen: Output, steps: tuple[Step, ...], depth: int) -> None:
+def _print_sources(output: Output, steps: tuple[Step, ...], depth: int) -> None:
+    """Print the sources of a version as a tree."""
     for step in steps:
-        what = f"{step.note}, trusted as {step.trust}" if step.note else step.what
-        screen.say(one_line_at(depth, f"└ {what}"))
-        _tell_steps(screen, step.came_from, depth + 1)
+        source = f"{step.note}, trusted as {step.trust}" if step.note else step.what
+        output.print_line(_indent(depth, f"└ {source}"))
+        _print_sources(output, step.came_from, depth + 1)
 
 
-def _tell_made(screen: Output, made: tuple[Made, ...], depth: int) -> None:
-    for one in made:
-        screen.say(one_line_at(depth, f"└ {one.note}{'' if one.current else ' (an older version of it)'}"))
-        _tell_made(screen, one.led_to, depth + 1)
+def _print_derived(output: Output, notes: tuple[Made, ...], depth: int) -> None:
+    """Print the notes that were made from a note as a tree."""
+    for derived in notes:
+        output.print_line(_indent(depth, f"└ {derived.note}{'' if derived.current else ' (an older version of it)'}"))
+        _print_derived(output, derived.led_to, depth + 1)
 
 
-def _tell_lines(screen: Output, title: str, lines: list[str]) -> None:
+def _print_section(output: Output, title: str, lines: list[str]) -> None:
     if lines:
-        screen.say(screen.paint(title, "dim"))
+        output.print_line(output.style(title, "dim"))
         for line in lines:
-            screen.say(one_line_at(1, line))
+            output.print_line(_indent(1, line))
 
 
-def one_line_at(depth: int, text: str) -> str:
-    return "  " * depth + one_line(text)
-
-
-# --- everything that a source touched ---------------------------------------------------------------------------------
-
-
-def forget_source(call: Invocation) -> int:
-    """What `forget` does that is given a source and no key."""
-    if call["key"]:
-        raise UsageError("--source and a key contradict each other", "Give one of them")
-    how = {"revert": bool(call["revert"]), "everywhere": bool(call["everywhere"])}
-    if not call["dry_run"] and must_ask(call):
-        would = call.memory.forget_source(call["source"], dry_run=True, **how)
-        if (would.forgotten or would.reverted) and not would.refused:
-            if not call.screen.json:
-                _tell_swept(call.screen, would)
-            count = plural(len(would.forgotten) + len(would.reverted), "note")
-            confirm(call, f"Forget or take back what came from {call['source']} ({count})?")
-    swept = call.memory.forget_source(call["source"], dry_run=bool(call["dry_run"]), **how)
-    return call.answer(swept, _tell_swept, 0 if swept.forgotten or swept.reverted or swept.older else 1)
-
-
-def _tell_swept(screen: Output, swept: Swept) -> None:
-    would = "not " if swept.refused else "would be " if swept.dry_run else ""
-    parts = (
-        (f"{would}forgotten", swept.forgotten), (f"{would}taken back", swept.reverted), ("only before", swept.older),
-        ("put away", swept.binned),
-    )  # fmt: skip
-    if swept.refused:
-        screen.aside(f"nothing would be done: {swept.refused}", "yellow")
-    rows = [(what, *_row(one)) for what, some in parts for one in some]
-    if rows:
-        screen.table(("", "KEY", "SCOPE", "BY WAY OF", "CLEAN UNTIL"), rows, ("bold", "bold", "cyan", "", "dim"))
-    else:
-        screen.nothing(f"nothing here came from {swept.source}")
-    if any(one.clean for one in swept.forgotten):
-        screen.aside("--revert stores the last text that did not come from it again, instead of forgetting the note")
-    for one in swept.binned:
-        screen.aside(f"{one_line(one.path)} can be restored: `holdfast purge {one.key}` removes it for good", "yellow")
-    if swept.restorable_until:
-        screen.aside(f"until {swept.restorable_until[:10]}, `holdfast restore KEY` brings one back, in quarantine")
-    for path in swept.transcripts:
-        session = path.rpartition("/")[2].removesuffix(".jsonl")
-        screen.aside(f"what was said stands in {path}: `holdfast purge --session {session}` removes it", "yellow")
-    for place in swept.beyond_reach:
-        screen.aside(f"it may still stand in {place}", "yellow")
-
-
-def _row(one: Touched) -> tuple[str, str, str, str]:
-    return one.key, str(one.scope), one.via, one.clean or "never"
+def _indent(depth: int, text: str) -> str:
+    return "  " * depth + join_lines(text)

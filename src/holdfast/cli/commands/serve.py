@@ -1,9 +1,10 @@
-"""serve."""
+"""`serve`: run the gateway."""
 
 from __future__ import annotations
 
 import gc
 import sys
+from contextlib import closing
 
 from holdfast.errors import UsageError
 
@@ -11,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
 
-_MOST_WORKERS = 64
-_TRY = (  # in a shell
+_MAX_WORKERS = 64
+_EXAMPLE = (  # shell commands
     "try it in another terminal:",
     "  export HOLDFAST_URL=URL HOLDFAST_TOKEN=TOKEN",
     '  curl -sS -H "Authorization: Bearer $HOLDFAST_TOKEN" -H "Content-Type: application/json" '
@@ -23,55 +24,59 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def serve(call: Invocation) -> int:
-    """Until it is told to stop."""
-    gc.enable()  # a process that stays needs what one command does without
-    from holdfast.cli.remote import say_where
+    """`holdfast serve`: answer requests until it is stopped."""
+    gc.enable()  # a single command runs without
+    from holdfast.cli.remote import report_local_home
     from holdfast.server import serve as server
     from holdfast.server.logs import Logs
 
     port = call["port"] if call["port"] is not None else server.PORT
     if not 0 <= port <= 65535:
         raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
-    host, say = call["host"] or server.HOST, call.screen.aside
-    logs = Logs(sys.stderr, as_json=bool(call["json_logs"]) or not sys.stderr.isatty())
-    own = [] if host in (*_LOOPBACK, "0.0.0.0", "::") else [f"[{host}]" if ":" in host else host]
-    named = (*(call["allow_host"] or ()), *own)
     workers = call["workers"] if call["workers"] is not None else 1
-    if not 1 <= workers <= _MOST_WORKERS:
-        raise UsageError(f"{workers} workers", f"Give 1 to {_MOST_WORKERS}")
+    if not 1 <= workers <= _MAX_WORKERS:
+        raise UsageError(f"{workers} workers", f"Give 1 to {_MAX_WORKERS}")
+    host = call["host"] or server.HOST
+    logs = Logs(sys.stderr, as_json=bool(call["json_logs"]) or not sys.stderr.isatty())
+    report_local_home(call, call.load_settings())
 
-    say_where(call, call.settings())
-
-    def ready(where: str) -> None:
-        _tell(call, where, _first_token(call))
+    def report_ready(url: str) -> None:
+        _print_start(call, url, _create_first_token(call))
         if logs.as_json:
-            logs.log("info", event="listening", url=where)
+            logs.log("info", event="listening", url=url)
         else:
-            say(f"answering at {where}; stop with Ctrl-C")
+            call.output.print_message(f"answering at {url}; stop with Ctrl-C")
         if host not in _LOOPBACK:
-            say("whoever reaches this address can try a token: put TLS in front of it", "yellow")
+            call.output.print_message("whoever reaches this address can try a token: put TLS in front of it", "yellow")
 
-    origins, store = tuple(call["allow_origin"] or ()), call.store_settings()
-    server.serve(lambda: server.app_of(call["home"], named, origins, logs, store), host, port, logs, ready, workers)
+    hosts, origins, store = _list_hosts(call, host), tuple(call["allow_origin"] or ()), call.parse_store_options()
+    server.serve(
+        lambda: server.app_of(call["home"], hosts=hosts, origins=origins, logs=logs, given=store),
+        host=host, port=port, logs=logs, ready=report_ready, workers=workers,
+    )  # fmt: skip
     return 0
 
 
-def _first_token(call: Invocation) -> str | None:
+def _list_hosts(call: Invocation, host: str) -> tuple[str, ...]:
+    """Return the host names that the gateway answers to besides those of loopback."""
+    own = [] if host in (*_LOOPBACK, "0.0.0.0", "::") else [f"[{host}]" if ":" in host else host]
+    return (*(call["allow_host"] or ()), *own)
+
+
+def _create_first_token(call: Invocation) -> str | None:
+    """Return a token for a first operator, or None if there is an agent already."""
     from holdfast.access import AccessGate
 
-    gate = AccessGate(call.settings())
-    try:
+    with closing(AccessGate(call.load_settings())) as gate:
         return gate.first_token()
-    finally:
-        gate.close()
 
 
-def _tell(call: Invocation, where: str, token: str | None) -> None:
-    """The first operator's token, on stdout, so that a log of stderr never has it; with --json the address too."""
-    if call.screen.json:
-        call.screen.document({"url": where, **({"agent": "operator", "token": token} if token else {})})
+def _print_start(call: Invocation, url: str, token: str | None) -> None:
+    """Print the first operator's token on stdout, so that a log of stderr never has it; with --json also the URL."""
+    if call.output.json:
+        call.output.print_json({"url": url, **({"agent": "operator", "token": token} if token else {})})
     elif token is not None:
-        call.screen.say(f"operator's token, shown this once: {token}")
-        for line in _TRY:
-            call.screen.say(line.replace("=TOKEN", f"={token}").replace("=URL", f"={where}"))
+        call.output.print_line(f"operator's token, shown this once: {token}")
+        for line in _EXAMPLE:
+            call.output.print_line(line.replace("=TOKEN", f"={token}").replace("=URL", f"={url}"))
     sys.stdout.flush()

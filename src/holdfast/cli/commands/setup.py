@@ -1,4 +1,4 @@
-"""init, path."""
+"""`init`, `path` and `project`: create the home, show where things are, list and adopt projects."""
 
 from __future__ import annotations
 
@@ -11,118 +11,149 @@ if TYPE_CHECKING:
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.errors import UsageError
+    from holdfast.verbs.projects import Adopted, KnownProject
 
-PLACES = {"home": "", "shelf": "shelf", "config": "config.toml", "index": "index.db", "ledger": "ledger.db"}
-PARTS = ("notes", "files")  # of a scope
+HOME_PATHS = {"home": "", "shelf": "shelf", "config": "config.toml", "index": "index.db", "ledger": "ledger.db"}
+SCOPE_FOLDERS = ("notes", "files")
 
 
 def init(call: Invocation) -> int:
+    """`holdfast init`."""
     from holdfast.errors import Disabled
     from holdfast.store.atomic import open_folder
 
     memory = call.memory
     if not memory.config.enabled:
         raise Disabled
-    store = open_folder(memory.home, () if memory.config.store else ("shelf",), create=True)
-    assert store is not None  # it was to be made
-    with store:
-        marker = _mark(call) if call["marker"] else None
-    made: dict[str, Any] = {"home": memory.home, "project": memory.project, "marker": marker}
-    return call.answer(made, _tell_made)
+    folder = open_folder(memory.home, () if memory.config.store else ("shelf",), create=True)
+    assert folder is not None  # because of create=True
+    with folder:
+        marker = _write_marker(call) if call["marker"] else None
+    report: dict[str, Any] = {"home": memory.home, "project": memory.project, "marker": marker}
+    return call.answer(report, _print_init)
 
 
 def path(call: Invocation) -> int:
+    """`holdfast path`."""
     what = call["what"] or "home"
-    where = _plugin(call) if what == "plugin" and call["client"] else _where(call, what)
-    found: dict[str, Any] = {"what": what, "path": where, "exists": os.path.exists(where)}
-    return call.answer(found, _tell_path)
+    found = _write_plugin(call) if what == "plugin" and call["client"] else _find_path(call, what)
+    report: dict[str, Any] = {"what": what, "path": found, "exists": os.path.exists(found)}
+    return call.answer(report, _print_path)
 
 
-def _plugin(call: Invocation) -> str:
-    """The folder of a client's plugin, written anew: it names this very Holdfast and this home."""
+def list_projects(call: Invocation) -> int:
+    """`holdfast project list`."""
+    return call.answer(call.memory.projects(), _print_projects)
+
+
+def adopt_project(call: Invocation) -> int:
+    """`holdfast project adopt`."""
+    return call.answer(call.memory.adopt(call["old"], call["new"]), _print_adopted)
+
+
+def _write_plugin(call: Invocation) -> str:
+    """Write the plugin of a client again, for this Holdfast and this home, and return its folder."""
     from holdfast import clients, config
     from holdfast.clients.install import write_plugin
 
     return write_plugin(clients.load(call["client"]), clients.install_target(config.load(call["home"])))
 
 
-def _mark(call: Invocation) -> str:
-    """Write the marker of this folder."""
+def _write_marker(call: Invocation) -> str:
+    """Write the project marker of the working directory and return its path."""
+    from holdfast.errors import NotFound
     from holdfast.project import marker
 
-    folder = _here()
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        raise NotFound("the folder you are in was removed", "Go to the one you want to mark") from None
     call.memory.mark()
     return os.path.join(folder, marker.MARKER_FOLDER, marker.MARKER_FILE)
 
 
-def _here() -> str:
-    from holdfast.errors import NotFound
-
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        raise NotFound("the folder you are in was removed", "Go to the one you want to mark") from None
-
-
-def _where(call: Invocation, what: str) -> str:
+def _find_path(call: Invocation, what: str) -> str:
+    """Return the path of a part of the home, or of a note by its key."""
     from holdfast.errors import NotFound, Template, UsageError
 
     memory = call.memory
     if memory.config.store and what not in ("home", "config"):
         raise UsageError("memory in a store has no files", "`holdfast get KEY` and `holdfast read PATH` show what is there")
-    if what in PLACES:
-        return os.path.join(memory.home, PLACES[what]).rstrip("/")
-    if what in PARTS:
-        return part_folder(call, memory.home, what)
+    if what in HOME_PATHS:
+        return os.path.join(memory.home, HOME_PATHS[what]).rstrip("/")
+    if what in SCOPE_FOLDERS:
+        return find_scope_folder(call, memory.home, what)
     try:
-        return os.path.join(memory.home, PLACES["shelf"], memory.get(what, scope=call["scope"]).path)
+        return os.path.join(memory.home, HOME_PATHS["shelf"], memory.get(what, scope=call["scope"]).path)
     except NotFound as error:
-        if what == "plugin":  # a note may be called so, too
-            raise _no_client_named() from None
-        known = ", ".join([*PLACES, *PARTS, "plugin CLIENT"])
+        if what == "plugin":  # a note may have this key, too
+            raise _client_missing() from None
+        known = ", ".join([*HOME_PATHS, *SCOPE_FOLDERS, "plugin CLIENT"])
         raise NotFound(error.text, Template(error.hint, f"; besides notes there are {known}")) from None
 
 
-def _no_client_named() -> UsageError:
-    """`holdfast path plugin` without a client: name the clients that have a plugin."""
+def _client_missing() -> UsageError:
+    """Return the error for `holdfast path plugin` without a client; it names the clients that have a plugin."""
     from holdfast import clients
     from holdfast.clients.base import InstallTarget
     from holdfast.errors import UsageError
 
-    nowhere = InstallTarget("", {}, ("holdfast",))
-    known = [name for name in clients.names() if clients.load(name).plugin(nowhere)]
+    place = Place("", {}, ("holdfast",))
+    known = [name for name in clients.names() if clients.load(name).plugin(place)]
     return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
 
 
-def part_folder(call: Invocation, home: str, part: str) -> str:
-    """Where a scope's notes or files are."""
-    return os.path.join(home, PLACES["shelf"], _scope_folder(call), part)
-
-
-def _scope_folder(call: Invocation) -> str:
+def find_scope_folder(call: Invocation, home: str, name: str) -> str:
+    """Return the folder `notes` or `files` of the scope in --scope, otherwise of the project."""
     from holdfast.errors import NoScope, UsageError
     from holdfast.models import SCOPES, Scope
 
     kind = call["scope"] or "project"
     if kind not in SCOPES:
         raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
-    if kind == "global":
-        return Scope("global").folder
-    id = getattr(call.memory, kind)
-    if not id:
+    id = "" if kind == "global" else getattr(call.memory, kind)
+    if kind != "global" and not id:
         raise NoScope(f"no {kind} is known", f"Give one: --{kind} or HOLDFAST_{kind.upper()}")
-    return Scope(kind, id).folder
+    return os.path.join(home, HOME_PATHS["shelf"], Scope(kind, id).folder, name)
 
 
-def _tell_path(screen: Output, found: dict[str, Any]) -> None:
-    """For a shell to use, and so byte for byte; at a terminal for eyes."""
-    from holdfast.cli.output import visible
+def _print_path(output: Output, report: dict[str, Any]) -> None:
+    """Print the path: byte for byte for a shell, with hidden characters marked on a terminal."""
+    from holdfast.cli.output import mark_hidden
 
-    screen.say(visible(found["path"]) if screen.terminal else found["path"], exact=True)
+    output.print_line(mark_hidden(report["path"]) if output.is_terminal else report["path"], exact=True)
 
 
-def _tell_made(screen: Output, made: dict[str, Any]) -> None:
-    for name, value in made.items():
+def _print_init(output: Output, report: dict[str, Any]) -> None:
+    for name, value in report.items():
         if value:
-            screen.say(f"{screen.paint(f'{name:<8}', 'dim')} {value}")
-    screen.aside("`holdfast store TEXT` keeps the first note; `holdfast status` shows where things are")
+            output.print_line(f"{output.style(f'{name:<8}', 'dim')} {value}")
+    output.print_message("`holdfast store TEXT` keeps the first note; `holdfast status` shows where things are")
+
+
+def _print_projects(output: Output, projects: list[KnownProject]) -> None:
+    if not projects:
+        output.print_empty("No projects yet. `holdfast store TEXT` keeps a note for this folder's project.")
+        return
+    rows = [
+        (project.id, _describe_state(project), f"{project.notes:,}", project.last_write[:10], ", ".join(project.folders))
+        for project in projects
+    ]
+    output.print_table(("PROJECT", "STATE", "NOTES", "LAST WRITE", "FOLDER"), rows, ("bold", "yellow", "", "dim", ""))
+    if any(project.gone for project in projects):
+        output.print_message("Folder gone: run `holdfast project adopt PROJECT` in the new folder.")
+
+
+def _describe_state(project: KnownProject) -> str:
+    if project.part_of:
+        return f"part of {project.part_of}"
+    return "folder gone" if project.gone else "this folder" if project.current else ""
+
+
+def _print_adopted(output: Output, report: Adopted) -> None:
+    from holdfast.cli.output import format_count
+
+    style = "green" if report.action == "adopted" else "dim"
+    verb = "adopted" if report.action == "adopted" else "unchanged:"
+    count = format_count(report.notes, "note")
+    output.print_line(f"{output.style(verb, style)} {report.old}: {count} found from {report.new}")

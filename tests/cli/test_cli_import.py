@@ -1,4 +1,4 @@
-"""Many notes at once, from lines of JSON: at the command line, with --url, over HTTP and as `store_many`."""
+"""Import and export as lines of JSON: on the command line, with --url, over HTTP and with `store_many`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def lines(*rows):
 
 
 @pytest.fixture
-def typed(monkeypatch, capsys, tmp_path):
-    """The program in this process, with these words before all others."""
+def run(monkeypatch, capsys, tmp_path):
+    """Run a command in this process for the project `demo`."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words, stdin=b""):
@@ -52,43 +52,43 @@ def gateway(tmp_path):
     home = tmp_path / "gateway"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
-        yield one
+    with served(home) as gateway:
+        yield gateway
 
 
 @pytest.fixture(params=["here", "gateway"])
-def holdfast(request, typed, home, monkeypatch):
-    """The program on a home, and on a gateway as the agent `ada`."""
+def holdfast(request, run, home, monkeypatch):
+    """Run a command as the agent `ada`: on a home, and on a gateway."""
     if request.param == "here":
-        return lambda *words, **given: typed("--home", str(home), "--agent", "ada", *words, **given)
+        return lambda *words, **given: run("--home", str(home), "--agent", "ada", *words, **given)
     gateway = request.getfixturevalue("gateway")
     monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
-    return lambda *words, **given: typed("--url", f"http://127.0.0.1:{gateway.port}", *words, **given)
+    return lambda *words, **given: run("--url", f"http://127.0.0.1:{gateway.port}", *words, **given)
 
 
 def kinds(holdfast, *words):
-    """The kind of the scope of each note, by its text."""
+    """Return the kind of each note's scope, by its text."""
     return {note["text"]: note["scope"]["kind"] for note in holdfast(*words, "list", "--json").json}
 
 
-# --- where each goes ------------------------------------------------------------------------------------------------------
+# --- scopes -----------------------------------------------------------------------------------------------------------
 
 EVERY = {"of the session": "session", "of the project": "project", "of the agent": "agent", "of all": "global"}
 
 
-def test_what_is_exported_and_imported_elsewhere_stays_in_the_same_kind_of_scope(typed, home, tmp_path):
+def test_an_exported_note_is_imported_into_the_same_kind_of_scope(run, home, tmp_path):
     there, elsewhere = ("--home", str(home)), ("--home", str(tmp_path / "elsewhere"))
     whose = ("--agent", "ada", "--session", "s1")
     for text, scope in EVERY.items():
-        typed(*there, *whose, "store", text, "--key", "same", "--scope", scope)
-    out = typed(*there, *whose, "export").out.encode()
+        run(*there, *whose, "store", text, "--key", "same", "--scope", scope)
+    out = run(*there, *whose, "export").out.encode()
     whose = ("--agent", "bo", "--session", "s2")
-    assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["created"] == 4
-    assert kinds(typed, *elsewhere, *whose) == EVERY
-    assert typed(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["unchanged"] == 4
+    assert run(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["created"] == 4
+    assert kinds(run, *elsewhere, *whose) == EVERY
+    assert run(*elsewhere, *whose, "import", "-", "--json", stdin=out).json["unchanged"] == 4
 
 
-# --- what an export has, and what it says that it has not -----------------------------------------------------------------
+# --- export -----------------------------------------------------------------------------------------------------------
 
 HAND_MADE = {
     "Bad Name.md": b"kept by hand", "bad-name.md": b"another", "BAD NAME.md": b"and another", "dots.in.it.md": b"dots",
@@ -109,27 +109,27 @@ def hand_made(home, scope, files):
         (notes / name).write_bytes(data)
 
 
-def test_a_note_whose_name_is_no_key_is_exported_under_one_and_an_import_takes_it(typed, home, tmp_path):
+def test_a_note_whose_name_is_not_a_key_is_exported_under_a_key(run, home, tmp_path):
     hand_made(home, "projects/demo", HAND_MADE)
-    out = typed("--home", str(home), "export")
+    out = run("--home", str(home), "export")
     rows = [json.loads(line) for line in out.out.splitlines()]
     assert (len(rows), out.err) == (len(HAND_MADE), f"exported {len(HAND_MADE)} notes\n")
     assert len({row["key"] for row in rows}) == len(rows)
     named = {row["text"]: row.get("name", row["key"]) for row in rows}
     assert {f"{name}.md" for name in named.values()} == set(HAND_MADE)
     assert {row["key"] for row in rows} >= {"bad-name", "caf"} and named["another"] == "bad-name"
-    there = typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=out.out.encode())
+    there = run("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=out.out.encode())
     assert there.json["created"] == len(rows)
 
 
-def test_the_key_in_an_export_is_the_one_that_doctor_would_give(memory, home):
+def test_the_key_in_an_export_is_the_one_that_doctor_suggests(memory, home):
     hand_made(home, "projects/demo", {"Bad Name.md": b"kept by hand"})
     (row,) = memory.export()
     problem = memory.check()[-1]
     assert (row["key"], row["name"]) == ("bad-name", "Bad Name") and problem.fix.endswith("/bad-name.md")
 
 
-def test_a_secret_in_a_name_is_in_no_export(memory, home):
+def test_a_secret_in_a_file_name_is_not_exported(memory, home):
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     hand_made(home, "projects/demo", {f"{secret}.md": b"text", f"x {secret}.md": b""})
     rows = memory.export()
@@ -139,11 +139,11 @@ def test_a_secret_in_a_name_is_in_no_export(memory, home):
 
 
 @pytest.mark.parametrize("where", ["lines", "json", "file"])
-def test_what_no_import_takes_is_left_out_of_an_export_and_named(typed, home, tmp_path, where):
+def test_an_export_leaves_out_and_names_notes_that_no_import_takes(run, home, tmp_path, where):
     hand_made(home, "projects/demo", {"good.md": b"good", **{name: data for name, (data, _) in NO_IMPORT_TAKES.items()}})
     file = tmp_path / "out.jsonl"
     words = {"lines": (), "json": ("--json",), "file": ("--output", str(file), "--json")}[where]
-    said = typed("--home", str(home), "export", *words)
+    said = run("--home", str(home), "export", *words)
     assert said.code == 0
     if where == "file":
         told = said.json["left_out"]
@@ -157,30 +157,30 @@ def test_what_no_import_takes_is_left_out_of_an_export_and_named(typed, home, tm
         assert "project:demo" in told[name] and why in told[name]
     data = file.read_bytes() if where == "file" else said.out.encode()
     rows = data if where != "json" else lines(*json.loads(data))
-    there = typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows)
+    there = run("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows)
     assert there.json["created"] == 1
 
 
-def test_what_stands_among_notes_and_is_never_read_is_named_by_an_export(typed, home):
+def test_an_export_names_files_that_are_not_notes(run, home):
     hand_made(home, "projects/demo", {"good.md": b"good"})
     notes = home / "shelf" / "projects" / "demo" / "notes"
     (notes / "link.md").symlink_to("good.md")
     with open(os.fsencode(notes) + b"/caf\xe9.md", "wb") as file:
         file.write(b"never found")
-    told = typed("--home", str(home), "export", "--output", os.devnull, "--json").json
+    told = run("--home", str(home), "export", "--output", os.devnull, "--json").json
     assert told["notes"] == 1
     assert {(one["name"], one["why"]) for one in told["left_out"]["notes"]} == {
         ("link.md", "a link or special file; never followed"), ("caf\\udce9.md", "its name is not UTF-8"),
     }  # fmt: skip
 
 
-def test_what_is_left_out_very_often_is_counted_and_some_of_it_named(typed, home):
+def test_an_export_counts_what_it_leaves_out_and_names_some(run, home):
     hand_made(home, "projects/demo", {f"empty{number:03}.md": b"" for number in range(70)})
-    said = typed("--home", str(home), "export").err.splitlines()
+    said = run("--home", str(home), "export").err.splitlines()
     assert said[1].startswith("left out 70 notes") and len(said) == 13 and said[-1] == "  and 60 more"
 
 
-def test_a_gateway_says_what_it_left_out_in_a_last_line_that_imports_go_over(gateway, typed, tmp_path, monkeypatch):
+def test_a_gateway_names_what_it_left_out_in_a_last_line_that_import_skips(gateway, run, tmp_path, monkeypatch):
     ask = gateway.operator
     hand_made(gateway.home, "projects/demo", {"Bad Name.md": b"kept", "h7.md": b"", "too.md": b"too"})
     out = ask.get("/v1/export?project=demo")
@@ -192,21 +192,21 @@ def test_a_gateway_says_what_it_left_out_in_a_last_line_that_imports_go_over(gat
     assert done == {"line": 4, "created": 3, "updated": 0, "unchanged": 0}
     bad = ask("POST", "/v1/import?scope=agent", raw=out.data + lines({"text": ""}), Content_Type=LINES)
     assert bad.json["detail"] == "line 4: empty content"
-    assert typed("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows).json["created"] == 3
+    assert run("--home", str(tmp_path / "elsewhere"), "import", "-", "--json", stdin=rows).json["created"] == 3
     monkeypatch.setenv("HOLDFAST_TOKEN", ask.token)
-    asked = typed("--url", f"http://127.0.0.1:{gateway.port}", "export", "--scope", "project")
+    asked = run("--url", f"http://127.0.0.1:{gateway.port}", "export", "--scope", "project")
     assert [json.loads(line)["key"] for line in asked.out.splitlines()] == ["bad-name", "too"]
     assert asked.err.endswith("left out 1 note that no import could take; mend the file, or keep a copy of it:\n"
                               "  project:demo h7.md: empty content\n")  # fmt: skip
 
 
-def test_an_export_that_finds_no_room_says_so_and_that_a_name_is_wrong_only_where_it_is(typed, home, tmp_path):
-    typed("--home", str(home), "store", "text", "--key", "k")
-    full = typed("--home", str(home), "export", "--output", "/dev/full", "--json")
+def test_an_export_to_a_full_disk_or_a_bad_path_says_which(run, home, tmp_path):
+    run("--home", str(home), "store", "text", "--key", "k")
+    full = run("--home", str(home), "export", "--output", "/dev/full", "--json")
     assert (full.code, full.json["error"]) == (5, "disk") and "cannot write /dev/full" in full.json["message"]
     assert full.json["fix"].startswith("Free some space on that disk")
     for wrong in (tmp_path / "no/such", tmp_path):
-        assert typed("--home", str(home), "export", "--output", str(wrong), "--json").json["error"] == "usage"
+        assert run("--home", str(home), "export", "--output", str(wrong), "--json").json["error"] == "usage"
 
 
 NAMED = lines(
@@ -215,7 +215,7 @@ NAMED = lines(
 )  # fmt: skip
 
 
-def test_a_line_goes_where_it_says_and_others_to_the_project(holdfast):
+def test_a_line_goes_to_its_own_scope_and_others_to_the_project(holdfast):
     assert holdfast("import", "-", "--json", stdin=NAMED).json["created"] == 5
     assert kinds(holdfast) == {
         "of all": "global", "of the agent": "agent", "unsaid": "project", "of the project": "project", "unsaid, too": "project",
@@ -224,24 +224,24 @@ def test_a_line_goes_where_it_says_and_others_to_the_project(holdfast):
     assert [one["action"] for one in again["notes"]] == ["unchanged"] * 5
 
 
-def test_where_the_option_says_so_all_lines_go_to_one_scope(holdfast):
+def test_the_scope_option_applies_to_all_lines(holdfast):
     assert holdfast("import", "-", "--scope", "agent", "--json", stdin=NAMED).json["created"] == 5
     assert set(kinds(holdfast).values()) == {"agent"}
 
 
-def test_a_scope_that_there_is_none_of_is_refused_also_where_the_option_names_one(holdfast):
+def test_an_unknown_scope_of_a_line_is_rejected_also_with_the_scope_option(holdfast):
     said = holdfast("import", "-", "--scope", "agent", "--json", stdin=lines({"text": "a"}, {"text": "b", "scope": "nowhere"}))
     assert said.json["message"] == "line 2: there is no such scope" and kinds(holdfast) == {}
 
 
-def test_one_key_may_stand_in_two_scopes_with_two_texts(holdfast):
+def test_one_key_may_be_in_two_scopes(holdfast):
     rows = lines({"text": "one", "key": "k", "scope": "global"}, {"text": "two", "key": "k"})
     assert holdfast("import", "-", "--json", stdin=rows).json["created"] == 2
     assert kinds(holdfast) == {"one": "global", "two": "project"}
 
 
 @pytest.mark.parametrize("scope", ["nowhere", "", "Global", "projects/demo", 0, 5, True, ["project"], {"kind": "x"}], ids=str)
-def test_a_scope_that_there_is_none_of_is_refused_by_its_line_and_nothing_is_stored(holdfast, scope):
+def test_an_unknown_scope_is_rejected_with_its_line_and_nothing_is_stored(holdfast, scope):
     said = holdfast("import", "-", "--json", stdin=lines({"text": "a"}, b"\n", {"text": "b", "scope": scope}))
     assert (said.code, said.json["error"]) == (3, "refused")
     assert said.json["message"] == "line 3: there is no such scope" and "session, project, agent" in said.json["fix"]
@@ -249,20 +249,20 @@ def test_a_scope_that_there_is_none_of_is_refused_by_its_line_and_nothing_is_sto
 
 
 @pytest.mark.parametrize("scope", ["agent", "session"])
-def test_a_scope_that_nobody_has_is_refused_by_its_line_and_nothing_is_stored(typed, home, scope):
+def test_a_scope_without_an_id_is_rejected_with_its_line_and_nothing_is_stored(run, home, scope):
     rows = lines({"text": "of all", "scope": "global"}, b"\n", {"text": "whose", "scope": f"{scope}:x"})
-    said = typed("--home", str(home), "import", "-", "--json", stdin=rows)
+    said = run("--home", str(home), "import", "-", "--json", stdin=rows)
     assert (said.code, said.json["error"]) == (3, "no_scope") and f"--{scope}" in said.json["fix"]
     assert said.json["message"].startswith(f"line 3: no {scope} is known")
     assert not home.exists()
 
 
-def test_the_session_of_a_line_must_be_known_before_anything_is_sent(holdfast):
+def test_a_line_for_the_session_needs_a_session(holdfast):
     said = holdfast("import", "-", "--json", stdin=lines({"text": "a"}, {"text": "b", "scope": "session"}))
     assert said.json["message"].startswith("line 2: no session is known") and kinds(holdfast) == {}
 
 
-def test_many_go_to_several_scopes_and_none_where_something_speaks_against_one(memory):
+def test_store_many_writes_several_scopes_or_nothing(memory):
     stored = memory.store_many([{"text": "a", "scope": "global"}, {"text": "b"}, {"text": "c", "scope": "project:other"}])
     assert [str(one.note.scope) for one in stored] == ["global", "project:demo", "project:demo"]
     old = memory.get("b").version
@@ -272,7 +272,7 @@ def test_many_go_to_several_scopes_and_none_where_something_speaks_against_one(m
     assert sorted(note.key for note in memory.list()) == ["a", "b", "c"]
 
 
-# --- which one is wrong ---------------------------------------------------------------------------------------------------
+# --- invalid notes ----------------------------------------------------------------------------------------------------
 
 WRONG = {
     "an empty text": ({"text": ""}, "invalid_text"),
@@ -301,7 +301,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_whatever_is_wrong_with_a_note_its_line_is_named_and_none_is_stored(holdfast, why):
+def test_an_invalid_note_is_named_by_its_line_and_nothing_is_stored(holdfast, why):
     row, code = WRONG[why]
     for key, text in (("old", "old"), ("gone", PURGED), ("brief", "brief")):
         holdfast("store", text, "--key", key)
@@ -315,13 +315,13 @@ def test_whatever_is_wrong_with_a_note_its_line_is_named_and_none_is_stored(hold
     assert [note["key"] for note in holdfast("list", "--json").json] == ["old"]
 
 
-def test_null_and_lists_of_nothing_are_not_given(holdfast):
+def test_null_and_empty_lists_count_as_not_given(holdfast):
     row = {"text": "x", **dict.fromkeys(("key", "type", "origin", "expected", "scope", "valid_to", "pinned"))}
     rows = lines({**row, "tags": None, "made_from": None}, {"text": "y", "tags": [], "made_from": []})
     assert holdfast("import", "-", "--json", stdin=rows).json["created"] == 2
 
 
-def test_a_key_that_is_a_number_is_told_to_be_no_text(memory, gateway):
+def test_a_key_that_is_a_number_is_rejected(memory, gateway):
     with pytest.raises(Refused, match="note 1: a key is a text, not a number"):
         memory.store_many([{"text": "x", "key": 5}])
     with pytest.raises(Refused, match="a key is a text, not a list"):
@@ -331,14 +331,14 @@ def test_a_key_that_is_a_number_is_told_to_be_no_text(memory, gateway):
 
 
 @pytest.mark.parametrize("why", [why for why, (_, code) in WRONG.items() if code in ("usage", "invalid_key", "invalid_text")])
-def test_what_is_of_another_kind_is_refused_over_http_too(gateway, why):
+def test_a_wrong_type_is_rejected_over_http_too(gateway, why):
     rows = lines({"text": "good", "key": "good"}, WRONG[why][0])
     said = gateway.operator("POST", "/v1/import?scope=agent", raw=rows, Content_Type=LINES)
     assert said.status == 422 and said.json["detail"].startswith("line 2: "), said
     assert gateway.operator.get("/v1/notes?scope=agent").json["notes"] == []
 
 
-def test_the_first_note_that_something_speaks_against_is_named_whatever_that_is(memory):
+def test_the_first_invalid_note_is_named_whatever_its_error(memory):
     memory.store("old", key="old")
     memory.store(PURGED, key="gone")
     memory.purge("gone")
@@ -356,7 +356,7 @@ def test_the_first_note_that_something_speaks_against_is_named_whatever_that_is(
     assert [note.key for note in memory.list()] == ["old"]
 
 
-def test_what_other_scopes_have_already_is_told_where_one_is_busy_for_too_long(open_memory, home):
+def test_a_busy_scope_is_reported_with_what_other_scopes_have_stored(open_memory, home):
     with open_memory(config=load(home).replace(lock_seconds=0.2)) as memory:
         memory.store("there", scope="global")
         with Lock(str(home), "global", 5), pytest.raises(Busy, match="1 other note had been kept before"):
@@ -365,20 +365,20 @@ def test_what_other_scopes_have_already_is_told_where_one_is_busy_for_too_long(o
     assert [one.action for one in stored] == ["unchanged", "created"]
 
 
-def test_with_a_gateway_a_refused_line_of_one_scope_keeps_those_of_the_others_out(gateway, typed, monkeypatch):
+def test_a_gateway_stores_nothing_if_a_line_of_one_scope_is_rejected(gateway, run, monkeypatch):
     monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
     url = ("--url", f"http://127.0.0.1:{gateway.port}")
     bad = {"text": "x", "key": "k", "expected": "0" * 32, "scope": "global"}
     rows = lines({"text": "of the project"}, bad, {"text": "more", "scope": "agent"})
-    said = typed(*url, "import", "-", "--json", stdin=rows)
+    said = run(*url, "import", "-", "--json", stdin=rows)
     assert said.json["error"] == "conflict" and said.json["message"].startswith("line 2: ")
-    assert typed(*url, "list", "--json").json == []
+    assert run(*url, "list", "--json").json == []
     many = [{"text": f"good {number}"} for number in range(600)]
-    said = typed(*url, "import", "-", "--json", stdin=lines(*many, bad))
+    said = run(*url, "import", "-", "--json", stdin=lines(*many, bad))
     assert said.json["message"].endswith("; 500 other notes had been kept before")
 
 
-def test_what_comes_twice_is_counted_as_if_it_had_come_one_after_the_other(holdfast):
+def test_duplicate_lines_count_as_one_after_the_other(holdfast):
     said = holdfast("import", "-", "--json", stdin=lines({"text": "a", "key": "k"}, {"text": "a", "key": "k"})).json
     assert (said["created"], said["unchanged"]) == (1, 1)
     assert said["notes"] == [{"action": action, "key": "k", "scope": "project"} for action in ("created", "unchanged")]
@@ -389,12 +389,12 @@ def test_a_line_of_an_export_may_have_many_versions(memory, holdfast, home):
     assert holdfast("import", "-", "--json", stdin=lines(line)).json["created"] == 1
 
 
-def test_with_a_gateway_the_line_is_named_also_in_the_second_batch_and_in_another_scope(gateway, typed, monkeypatch):
+def test_a_gateway_names_the_line_also_in_the_second_batch_and_in_another_scope(gateway, run, monkeypatch):
     monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
     url = ("--url", f"http://127.0.0.1:{gateway.port}")
     good = [{"text": f"good {number}", "scope": ("global", "project")[number % 2]} for number in range(1200)]
     bad = {"text": "x", "key": "k", "expected": "0" * 32, "scope": "global"}
-    said = typed(*url, "import", "-", "--json", stdin=lines(b"\n", *good, b"\n", bad))
+    said = run(*url, "import", "-", "--json", stdin=lines(b"\n", *good, b"\n", bad))
     assert said.json["error"] == "conflict" and said.json["message"].startswith("line 1203: the note 'k' "), said.out
 
 
@@ -408,14 +408,14 @@ def test_the_first_bad_line_is_named_also_where_a_later_one_cannot_be_read(holdf
     assert [note["key"] for note in holdfast("list", "--json").json] == ["old"]
 
 
-def test_an_agent_is_told_the_line_that_says_what_was_purged_and_nothing_of_the_receipt(gateway, typed, monkeypatch):
+def test_an_agent_sees_the_line_with_purged_text_but_not_the_receipt(gateway, run, monkeypatch):
     with Memory(gateway.home, agent="other") as memory:
         memory.store(PURGED, key="gone", scope="agent")
         receipt = memory.purge("gone", scope="agent").id
     agent = gateway.agent("ada")
     monkeypatch.setenv("HOLDFAST_TOKEN", agent.token)
     rows = lines({"text": "a", "scope": "agent"}, b"\n", {"text": PURGED, "scope": "agent"})
-    said = typed("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=rows)
+    said = run("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=rows)
     assert (said.json["error"], said.json["message"]) == ("purged", "line 3: this says what was purged")
     asked = agent("POST", "/v1/import", raw=rows, Content_Type=LINES)
     assert (asked.json["detail"], asked.json["line"]) == ("line 3: this says what was purged", 3)
@@ -424,7 +424,7 @@ def test_an_agent_is_told_the_line_that_says_what_was_purged_and_nothing_of_the_
     assert person.json["detail"] == f"line 3: this says what was purged; see receipt {receipt}"
 
 
-# --- lines ----------------------------------------------------------------------------------------------------------------
+# --- parsing lines ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -437,39 +437,39 @@ def test_an_agent_is_told_the_line_that_says_what_was_purged_and_nothing_of_the_
     ],
     ids=["plain", "spelled otherwise", "within", "among many"],
 )
-def test_a_field_that_comes_twice_is_refused_at_every_door_with_one_sentence(typed, home, gateway, row, field):
+def test_a_duplicate_field_is_rejected_by_every_interface_with_one_message(run, home, gateway, row, field):
     data = lines({"text": "good"}, b"\n", row + b"\n")
-    said = typed("--home", str(home), "import", "-", "--json", stdin=data)
+    said = run("--home", str(home), "import", "-", "--json", stdin=data)
     asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
     assert (said.code, asked.code) == (2, "invalid_request")
     assert said.json["message"] == asked.json["detail"] == f"line 3: the field {field!r} comes twice"
     assert said.json["fix"] == asked.json["fix"] and asked.json["line"] == 3
     assert not home.exists() and gateway.operator.get("/v1/notes").json["notes"] == []
-    logged = typed("--home", str(home), "log", "-", "--session", "s", "--json", stdin=data)
+    logged = run("--home", str(home), "log", "-", "--session", "s", "--json", stdin=data)
     assert logged.json["message"] == f"line 3: the field {field!r} comes twice"
 
 
 @pytest.mark.parametrize("source", [{"origin": "web"}, {"origin": "agent", "trust": "web"}, {"origin": "divine"}, {}])
-def test_a_line_is_trusted_no_more_than_where_it_was_exported_whatever_it_says(holdfast, source):
+def test_a_line_cannot_raise_the_trust_of_its_export(holdfast, source):
     holdfast("import", "-", "--origin", "agent", stdin=lines({"text": "x", "key": "x", "origin": "agent", "source": source}))
     assert holdfast("get", "x", "--json").json["source"]["origin"] == "web"
 
 
-def test_a_mark_of_the_encoding_before_a_line_is_no_part_of_it(typed, home, gateway):
+def test_a_byte_order_mark_before_a_line_is_ignored(run, home, gateway):
     data = BOM + lines({"text": "one"}, BOM + b"\n", BOM, {"text": "two"}, b"\n")
-    assert typed("--home", str(home), "import", "-", "--json", stdin=data).json["created"] == 2
+    assert run("--home", str(home), "import", "-", "--json", stdin=data).json["created"] == 2
     asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
     assert asked.lines[-1]["done"]["created"] == 2
     for empty in (BOM, BOM + b"\n"):
-        assert typed("--home", str(home), "import", "-", "--json", stdin=empty).json["notes"] == []
+        assert run("--home", str(home), "import", "-", "--json", stdin=empty).json["notes"] == []
         asked = gateway.operator("POST", "/v1/import?scope=agent", raw=empty, Content_Type=LINES)
         assert asked.lines[-1]["done"]["created"] == 0
 
 
-def test_what_is_no_object_is_said_alike_at_every_door(typed, home, gateway):
+def test_a_line_that_is_not_an_object_has_one_message_in_every_interface(run, home, gateway):
     for wrong, what in ((b"{nonsense", "not JSON"), (b"[]", "not a JSON object"), (b"\xff", "not JSON"), (b"[" * 20_000, "")):
         data = lines({"text": "good"}, wrong + b"\n")
-        said = typed("--home", str(home), "import", "-", "--json", stdin=data)
+        said = run("--home", str(home), "import", "-", "--json", stdin=data)
         asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
         for message in (said.json["message"], asked.json["detail"]):
             assert message.startswith(f"line 2: {what}"), message
@@ -483,16 +483,16 @@ def test_what_is_no_object_is_said_alike_at_every_door(typed, home, gateway):
         (b'{"text": ' + b"1" * 10_000 + b"}", "a number has too many digits"), (b'{"text": "x"', "Expecting ',' delimiter"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_json_is_told_in_words_that_its_writer_knows(typed, home, line, why):
-    said = typed("--home", str(home), "import", "-", "--json", stdin=lines({"text": "good"}, line + b"\n")).json
+def test_a_line_that_is_not_json_has_a_plain_message(run, home, line, why):
+    said = run("--home", str(home), "import", "-", "--json", stdin=lines({"text": "good"}, line + b"\n")).json
     assert said["message"].startswith(f"line 2: not JSON: {why}"), said
 
 
-# --- over HTTP ------------------------------------------------------------------------------------------------------------
+# --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scope", ["nowhere", "", 0, False, [], {"kind": "agent"}], ids=str)
-def test_an_unknown_scope_of_a_line_is_refused_also_where_the_request_names_one(gateway, scope):
+def test_an_unknown_scope_of_a_line_is_rejected_also_if_the_request_has_a_scope(gateway, scope):
     rows = lines({"text": "a"}, {"text": "b", "scope": scope})
     for path in ("/v1/import?scope=agent", "/v1/import?project=demo"):
         said = gateway.operator("POST", path, raw=rows, Content_Type=LINES)
@@ -500,7 +500,7 @@ def test_an_unknown_scope_of_a_line_is_refused_also_where_the_request_names_one(
     assert gateway.operator.get("/v1/notes").json["notes"] == []
 
 
-def test_the_first_bad_line_is_named_whatever_is_wrong_with_others(gateway):
+def test_the_first_bad_line_is_named_whatever_the_errors_of_others(gateway):
     ask = gateway.operator
     assert ask("PUT", "/v1/notes/agent/old", {"text": "old"}).status == 201
     good, nowhere = {"text": "good"}, {"text": "x", "scope": "nowhere"}
@@ -517,14 +517,14 @@ def test_the_first_bad_line_is_named_whatever_is_wrong_with_others(gateway):
     assert [note["key"] for note in ask.get("/v1/notes?project=demo").json["notes"]] == ["old"]
 
 
-def test_the_fields_that_are_known_have_scope_among_them(gateway, memory):
+def test_scope_is_a_known_field(gateway, memory):
     with pytest.raises(Refused.__base__) as caught:
         memory.store_many([{"text": "x", "colour": "red"}])
     said = gateway.operator("POST", "/v1/import?scope=agent", raw=b'{"text": "x", "colour": "red"}\n', Content_Type=LINES)
     assert said.json["fix"] == caught.value.fix and "scope" in caught.value.fix and "expected" in caught.value.fix
 
 
-# --- Ctrl-C ---------------------------------------------------------------------------------------------------------------
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 TWO = lines({"text": "one"}, {"text": "two"})
 
@@ -533,9 +533,9 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["holdfast.cli.runner.Invocation.answer", "holdfast.cli.runner.plain", "json.dumps"])
-def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(typed, home, monkeypatch, where):
-    import holdfast.cli.commands.import_notes  # loaded before anything is put in its place
+@pytest.mark.parametrize("where", ["holdfast.cli.runner.Invocation.answer", "holdfast.cli.runner.to_json", "json.dumps"])
+def test_an_import_interrupted_after_storing_says_that_all_notes_are_stored(run, home, monkeypatch, where):
+    import holdfast.cli.commands.import_notes  # loaded before monkeypatch replaces anything
     import holdfast.safety.hidden_chars  # noqa: F401
 
     dumps, said = json.dumps, []
@@ -546,7 +546,7 @@ def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(t
 
     with monkeypatch.context() as patched:
         patched.setattr(where, once if where == "json.dumps" else interrupt)
-        told = typed("--home", str(home), "import", "-", "--json", stdin=TWO)
+        told = run("--home", str(home), "import", "-", "--json", stdin=TWO)
     assert told.code == 130
     assert (told.json["error"], told.json["stored"]) == ("interrupted", 2)
     assert told.json["message"] == "interrupted while 2 notes were imported: all of them are kept"
@@ -560,15 +560,15 @@ def test_an_import_that_ctrl_c_ends_in_the_last_instant_says_that_all_are_kept(t
         ("holdfast.api.remote.bulk._stored", 2, "all of them are kept"),
     ],
 )  # fmt: skip
-def test_with_a_gateway_ctrl_c_ends_it_with_what_is_known_at_every_step(gateway, typed, monkeypatch, where, stored, known):
+def test_an_import_to_a_gateway_interrupted_at_any_step_says_what_is_known(gateway, run, monkeypatch, where, stored, known):
     monkeypatch.setenv("HOLDFAST_TOKEN", gateway.agent("ada", "operator").token)
     with monkeypatch.context() as patched:
         patched.setattr(where, interrupt)
-        told = typed("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=TWO)
+        told = run("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=TWO)
     assert told.code == 130 and told.json["stored"] == stored and known in told.json["message"], told.out
 
 
-def test_many_that_are_sent_and_interrupted_say_how_many_are_kept(gateway, monkeypatch):
+def test_an_interrupted_store_many_says_how_many_notes_are_stored(gateway, monkeypatch):
     token = gateway.agent("ada", "operator").token
     send, sent = bulk._import, []
 
@@ -583,13 +583,13 @@ def test_many_that_are_sent_and_interrupted_say_how_many_are_kept(gateway, monke
     assert caught.value.stored == 500
 
 
-def test_one_note_is_one_note(typed, home):
-    said = typed("--home", str(home), "import", "-", stdin=lines({"text": "one"}))
+def test_an_interrupted_import_of_one_note_uses_the_singular(run, home):
+    said = run("--home", str(home), "import", "-", stdin=lines({"text": "one"}))
     assert said.out == "imported 1 note: 1 created, 0 updated, 0 unchanged\n"
 
 
 @pytest.mark.parametrize("size", [3000, 1500])
-def test_an_import_that_ctrl_c_ends_while_nobody_reads_its_answer_says_on_stderr_that_all_are_kept(home, tmp_path, size):
+def test_an_import_interrupted_while_its_answer_is_stuck_reports_on_stderr(home, tmp_path, size):
     rows = tmp_path / "rows.jsonl"
     rows.write_bytes(lines(*[{"text": f"note {number}", "key": f"n{number}"} for number in range(size)]))
     ours = ("--home", str(home), "--project", "demo")

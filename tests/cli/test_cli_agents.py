@@ -1,37 +1,16 @@
-"""The commands agent, role and audit: what people and programs are told, and that no token is told twice."""
+"""`agent`, `role` and `audit`: answers for people and for programs, and tokens that are printed once."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
 
 import apsw
 import pytest
-from cli_result import Said
 
 from holdfast import config
 from holdfast.access import AccessGate
-from holdfast.cli import main
 
 GOOD = "name: librarian\nskills: []\nallowed_actions: [agent.memory.read]\nscopes: [project]\n"
-
-
-@pytest.fixture
-def holdfast(home, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        capsys.readouterr()
-        code = main(["--home", str(home), *words])
-        return Said(code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture
@@ -45,7 +24,7 @@ def gate(home):
 
 
 @pytest.mark.promise("A1")
-def test_agent_add_gives_programs_the_token_and_people_nothing_else_on_stdout(holdfast, gate):
+def test_agent_add_prints_only_the_token_on_stdout(holdfast, gate):
     told = holdfast("agent", "add", "reviewer", "--role", "code-review-engineer", "--days", "30", "--json").json
     assert set(told) == {"token", "agent", "role", "token_id", "expires"}
     assert (told["agent"], told["role"]) == ("reviewer", "code-review-engineer")
@@ -57,7 +36,7 @@ def test_agent_add_gives_programs_the_token_and_people_nothing_else_on_stdout(ho
 
 
 @pytest.mark.promise("A1")
-def test_no_command_tells_a_token_again(holdfast, home):
+def test_no_command_prints_a_token_again(holdfast, home):
     tokens = [
         holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"],
         holdfast("agent", "rotate", "reviewer", "--grace", "1", "--json").json["token"],
@@ -103,14 +82,14 @@ def test_agent_list_shows_state_and_end(holdfast):
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )  # fmt: skip
-def test_what_makes_no_sense_is_told_with_what_to_do(holdfast, home, words, code, says):
+def test_invalid_arguments_are_rejected_with_a_fix(holdfast, home, words, code, says):
     said = holdfast(*words)
     assert (said.code, says in said.out + said.err) == (code, True), said.out + said.err
     assert not (home / "ledger.db").exists()
     assert holdfast(*words, "--json").code == code
 
 
-def test_switched_off_no_agent_is_let_in_but_one_can_be_shut_out(holdfast, monkeypatch):
+def test_disabled_memory_rejects_new_agents_but_allows_revoking(holdfast, monkeypatch):
     holdfast("agent", "add", "reviewer", "--role", "operator")
     monkeypatch.setenv("HOLDFAST_ENABLED", "0")
     assert holdfast("agent", "add", "other", "--role", "operator", "--json").json["error"] == "disabled"
@@ -119,35 +98,12 @@ def test_switched_off_no_agent_is_let_in_but_one_can_be_shut_out(holdfast, monke
     assert holdfast("agent", "list", "--json").json[0]["state"] == "revoked"
 
 
-@pytest.fixture
-def terminal(home, tmp_path):
-    """The program at a terminal of its own; its exit code and what it showed."""
-
-    def run(*words, typed=""):
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-        command = [sys.executable, "-m", "holdfast", "--home", str(home), *words]
-        running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path)
-        os.close(theirs)
-        os.write(ours, typed.encode())
-        shown = b""
-        try:
-            while piece := os.read(ours, 65536):
-                shown += piece
-        except OSError:  # how a terminal ends
-            pass
-        os.close(ours)
-        return running.wait(60), shown.decode()
-
-    return run
-
-
-def test_at_a_terminal_a_revocation_is_asked_about_and_in_a_script_it_is_not(holdfast, terminal, gate):
+def test_agent_revoke_asks_only_at_a_terminal(holdfast, terminal, gate):
     token = holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"]
     code, shown = terminal("agent", "revoke", "reviewer", typed="n\n")
     assert code == 3 and "End every token of 'reviewer'?" in shown
     assert gate.identify(token)
-    assert terminal("agent", "revoke", "nobody")[0] == 1  # not asked about what is not there
+    assert terminal("agent", "revoke", "nobody")[0] == 1  # does not ask about an agent that does not exist
     code, shown = terminal("agent", "revoke", "reviewer", typed="y\n")
     assert code == 0 and "revoked" in shown
     holdfast("agent", "add", "reviewer", "--role", "operator")
@@ -156,7 +112,7 @@ def test_at_a_terminal_a_revocation_is_asked_about_and_in_a_script_it_is_not(hol
     assert holdfast("agent", "revoke", "reviewer").code == 0
 
 
-def test_completion_offers_the_commands_of_a_family_and_the_agents(holdfast):
+def test_completion_offers_the_commands_of_a_group_and_the_agents(holdfast):
     holdfast("agent", "add", "reviewer", "--role", "operator")
     assert "agent\twho may come in by the gateway" in holdfast("_complete", "").out
     assert [line.split("\t")[0] for line in holdfast("_complete", "agent", "r").out.splitlines()] == ["rotate", "revoke"]
@@ -168,7 +124,7 @@ def test_completion_offers_the_commands_of_a_family_and_the_agents(holdfast):
 
 
 @pytest.mark.promise("A2")
-def test_role_list_shows_what_each_may_and_warns_of_those_that_mean_nothing(holdfast, home):
+def test_role_list_prints_each_role_and_warns_of_invalid_ones(holdfast, home):
     told = {one["name"]: one for one in holdfast("role", "list", "--json").json}
     assert set(told) == {"code-review-engineer", "secretary", "operator"}
     assert told["code-review-engineer"]["skills"] == ["update-memory"]
@@ -183,7 +139,7 @@ def test_role_list_shows_what_each_may_and_warns_of_those_that_mean_nothing(hold
 
 
 @pytest.mark.promise("A2")
-def test_role_check_names_file_and_line_and_leaves_by_1(holdfast, home, tmp_path):
+def test_role_check_names_file_and_line_and_exits_1(holdfast, home, tmp_path):
     assert holdfast("role", "check").code == 0
     file = tmp_path / "librarian.yaml"
     file.write_text(GOOD)
@@ -218,7 +174,7 @@ def test_audit_list_pages_and_filters(holdfast):
 
 
 @pytest.mark.promise("A3")
-def test_audit_verify_says_sound_or_broken_and_takes_a_head_that_was_kept(holdfast, home):
+def test_audit_verify_reports_changes_and_compares_a_known_head(holdfast, home):
     for name in ("one", "two", "three"):
         holdfast("agent", "add", name, "--role", "secretary")
     said = holdfast("audit", "verify")
@@ -237,7 +193,7 @@ def test_audit_verify_says_sound_or_broken_and_takes_a_head_that_was_kept(holdfa
 
 
 @pytest.mark.promise("A3")
-def test_audit_export_is_a_line_of_json_for_each_row(holdfast):
+def test_audit_export_prints_a_line_of_json_per_row(holdfast):
     for name in ("one", "two"):
         holdfast("agent", "add", name, "--role", "secretary")
     lines = [json.loads(line) for line in holdfast("audit", "export").out.splitlines()]
@@ -245,11 +201,8 @@ def test_audit_export_is_a_line_of_json_for_each_row(holdfast):
     assert holdfast("audit", "export", "--json").json == lines
 
 
-# --- what a stranger ran into -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.promise("A3")
-def test_the_line_that_verify_prints_is_taken_back_and_only_a_sound_audit_is_worth_keeping(holdfast, home):
+def test_audit_verify_takes_the_line_that_it_prints(holdfast, home):
     holdfast("agent", "add", "reviewer", "--role", "operator")
     said = holdfast("audit", "verify")
     line = next(line for line in said.out.splitlines() if line.startswith("head "))
@@ -263,7 +216,7 @@ def test_the_line_that_verify_prints_is_taken_back_and_only_a_sound_audit_is_wor
 
 
 @pytest.mark.promise("A1")
-def test_two_agents_are_told_apart_by_more_than_case_and_none_is_named_by_a_secret(holdfast):
+def test_agent_names_differ_by_more_than_case_and_are_not_secrets(holdfast):
     assert holdfast("agent", "add", "ada", "--role", "secretary").code == 0
     assert "'ada'" in holdfast("agent", "add", "Ada", "--role", "secretary").err
     secret = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -272,7 +225,7 @@ def test_two_agents_are_told_apart_by_more_than_case_and_none_is_named_by_a_secr
 
 
 @pytest.mark.promise("A1")
-def test_while_an_old_token_is_still_good_the_list_shows_it_too(holdfast, clock):
+def test_agent_list_shows_an_old_token_while_it_is_valid(holdfast, clock):
     old = holdfast("agent", "add", "reviewer", "--role", "secretary", "--json").json["token_id"]
     new = holdfast("agent", "rotate", "reviewer", "--grace", "24", "--json").json["token_id"]
     rows = [line for line in holdfast("agent", "list").out.splitlines() if "reviewer" in line]
@@ -285,7 +238,7 @@ def test_while_an_old_token_is_still_good_the_list_shows_it_too(holdfast, clock)
     assert [word in holdfast("agent", "list").out for word in (new, "revoked", old)] == [True, True, False]
 
 
-def test_a_command_about_this_home_says_so_where_the_settings_name_a_gateway(holdfast, monkeypatch, home):
+def test_a_local_command_says_so_if_the_settings_name_a_gateway(holdfast, monkeypatch, home):
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     for words in (["agent", "list"], ["role", "list"], ["audit", "list"]):
         assert f"on the home {home} of this machine" in holdfast(*words).err

@@ -1,0 +1,158 @@
+"""`audit` and `done`: read the records of the ledger, which are the gateway's decisions and the work of agents."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from holdfast.base import dates
+from holdfast.cli.output import format_count, join_lines
+from holdfast.context.ledgers import open_ledger
+from holdfast.errors import NotFound, UsageError
+from holdfast.models import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from holdfast.cli.output import Output
+    from holdfast.cli.runner import Invocation
+    from holdfast.config import Config
+    from holdfast.ledger.audit_verify import Verdict
+    from holdfast.ledger.interface import Ledger
+
+_DEFAULT_LIMIT = 50
+_MAX_LIMIT = 1000
+
+
+def list_audit(call: Invocation) -> int:
+    """`holdfast audit list`."""
+    limit = _parse_limit(call, "`holdfast audit export` gives all of them")
+    if call["outcome"] not in (None, "allowed", "denied"):
+        raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
+    filters = call.pick("before", "agent", "action", "outcome")
+    filters |= {name: dates.moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
+    with closing(_open_ledger(call)) as ledger:
+        entries, cursor = ledger.audit.list(limit=limit, **filters)
+    return call.answer({"entries": entries, "next": cursor}, _print_entries)
+
+
+def verify_audit(call: Invocation) -> int:
+    """`holdfast audit verify`; exit 1 if a row was changed, inserted or deleted."""
+    from holdfast.ledger.audit import parse_mark
+    from holdfast.ledger.audit_verify import verify
+
+    known = parse_mark(call["known"]) if call["known"] else None
+    if call["known"] and known is None:
+        raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
+    with closing(_open_ledger(call)) as ledger:
+        verdict = verify(ledger.audit, known)
+    return call.answer(verdict, _print_verdict, 0 if verdict.ok else 1)
+
+
+def export_audit(call: Invocation) -> int:
+    """`holdfast audit export`: one line of JSON per row as it is read; with --json one document of all rows."""
+    with closing(_open_ledger(call)) as ledger:
+        if call.output.json:
+            call.output.print_json([entry.as_dict() for entry in ledger.audit.walk()])
+            return 0
+        import json
+
+        for entry in ledger.audit.walk():
+            call.output.print_line(json.dumps(entry.as_dict(), separators=(",", ":")))
+    return 0
+
+
+def list_done(call: Invocation) -> int:
+    """`holdfast done list`."""
+    limit = _parse_limit(call, "Ask for the next page with --cursor")
+    with closing(_open_ledger(call)) as ledger:
+        records, cursor = ledger.done.page(call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"])
+    rows = [
+        {"agent": record.agent, "kind": record.kind, "subject": record.subject, "time": timestamp(record.time)}
+        for record in records
+    ]
+    return call.answer({"done": rows, "next": cursor}, _print_done)
+
+
+def check_done(call: Invocation) -> int:
+    """`holdfast done exists`; exit 1 if there is no such record."""
+    with closing(_open_ledger(call)) as ledger:
+        exists = ledger.done.exists(call["agent"], call["kind"], call["subject"])
+    return call.answer({"exists": exists}, _print_exists, 0 if exists else 1)
+
+
+def _parse_limit(call: Invocation, fix: str) -> int:
+    limit: int = call["limit"] if call["limit"] is not None else _DEFAULT_LIMIT
+    if not 1 <= limit <= _MAX_LIMIT:
+        raise UsageError(f"--limit is 1 to {_MAX_LIMIT}, not {limit}", fix)
+    return limit
+
+
+def _open_ledger(call: Invocation) -> Ledger:
+    """Open the ledger of the home or the store; the caller closes it."""
+    from holdfast.cli.remote import report_local_home
+
+    settings = call.load_settings()
+    report_local_home(call, settings)
+    ledger = open_ledger(settings)
+    if settings.store and settings.tenant != "default":
+        _check_tenant(settings, ledger)
+    return ledger
+
+
+def _check_tenant(settings: Config, ledger: Ledger) -> None:
+    """Raise NotFound for a tenant without any data, which is a typo: its empty audit must not count as verified."""
+    from holdfast.postgres import settings_of
+    from holdfast.postgres.store import PostgresStore
+
+    if ledger.audit.last() is None and not ledger.agents.list():
+        store = settings_of(settings, None, all_agents=True)
+        if not PostgresStore(store, settings.home, settings.lock_seconds).scopes():
+            ledger.close()
+            raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
+
+
+def _print_entries(output: Output, page: dict[str, Any]) -> None:
+    entries = page["entries"]
+    if not entries:
+        output.print_empty("nothing was decided yet, or nothing of that kind")
+        return
+    rows = [
+        (str(entry.number), entry.time, entry.agent, entry.action, entry.outcome, _format_metadata(entry.metadata))
+        for entry in entries
+    ]
+    output.print_table(("ROW", "TIME", "AGENT", "ACTION", "OUTCOME", "ABOUT"), rows, ("dim", "dim", "bold", "", "", "dim"))
+    if page["next"]:
+        output.print_message(f"more: --before {page['next']}")
+
+
+def _format_metadata(metadata: dict[str, Any]) -> str:
+    return ", ".join([f"{name} {value}" for name, value in metadata.items()])
+
+
+def _print_verdict(output: Output, verdict: Verdict) -> None:
+    rows = format_count(verdict.rows, "row")
+    if verdict.ok:
+        output.print_line(f"{output.style('sound', 'green')}: {rows}, each as it was written")
+    else:
+        output.print_line(f"{output.style('broken', 'red')} in {format_count(verdict.broken, 'place')} of {rows}")
+        for problem in verdict.problems:
+            output.print_line(f"  {join_lines(problem)}")
+    if verdict.head:
+        output.print_line(f"head {verdict.head}")
+    if verdict.head and verdict.ok:
+        output.print_message("keep this line elsewhere and give it to --known later: then nothing before it changes unnoticed")
+
+
+def _print_done(output: Output, page: dict[str, Any]) -> None:
+    if not page["done"]:
+        output.print_empty("no work recorded, or none of that kind")
+        return
+    rows = [(record["time"], record["agent"], record["kind"], record["subject"]) for record in page["done"]]
+    output.print_table(("TIME", "AGENT", "KIND", "SUBJECT"), rows, ("dim", "bold", "", ""))
+    if page["next"]:
+        output.print_message(f"more: --cursor {page['next']}")
+
+
+def _print_exists(output: Output, report: dict[str, Any]) -> None:
+    output.print_line("yes" if report["exists"] else "no")
