@@ -113,7 +113,7 @@ def test_embed_reports_a_model_that_fails(holdfast, monkeypatch):
     def broken(*_):
         raise Trouble("the model is gone", "Put it back")
 
-    monkeypatch.setattr(minilm, "_session", broken)
+    monkeypatch.setattr(minilm, "_load_session", broken)
     monkeypatch.setattr(minilm.MiniLM, "passages", lambda self, texts: broken())
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static,minilm")
     holdfast("store", "the harbour opens at six", "--key", "k")

@@ -99,9 +99,9 @@ def test_a_password_in_the_embedder_setting_is_never_printed(holdfast, home, mon
 
 @pytest.mark.parametrize("setting", ["default", "minilm,use", "onnx:/a@b", "endpoint:a@b@http://h:1/v1", "fastembed:BAAI/x@2"])
 def test_an_embedder_setting_without_a_password_is_printed_unchanged(setting):
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
 
-    assert without_password(setting) == setting
+    assert hide_password(setting) == setting
 
 
 def test_config_changes_one_value_and_keeps_comments(holdfast, home):

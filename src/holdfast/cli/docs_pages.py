@@ -70,7 +70,7 @@ def render_settings() -> str:
 
 
 PAGES = {
-    "cli.md": render_commands, "api.md": api_page.render, "clients.md": docs_page.page, "errors.md": render_errors,
+    "cli.md": render_commands, "api.md": api_page.render, "clients.md": docs_page.render, "errors.md": render_errors,
     "settings.md": render_settings,
 }  # fmt: skip
 

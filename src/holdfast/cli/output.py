@@ -50,7 +50,7 @@ class Output:
             for part in wrap_line(line, self.width) if wrap and self.is_terminal else [line]:
                 self.print_line(part, exact=True)
         if marked is not text:
-            from holdfast.safety.hidden_chars import kinds
+            from holdfast.base.invisible import find_kinds
 
             found = find_kinds(text)
             if found:
@@ -89,7 +89,7 @@ class Output:
 
         from holdfast.safety.hidden_chars import escape_json
 
-        document = escaped(json.dumps(data, ensure_ascii=False, indent=2 if self.is_terminal else None))
+        document = escape_json(json.dumps(data, ensure_ascii=False, indent=2 if self.is_terminal else None))
         self.json_printed = True
         self.print_line(document, exact=True)
 
@@ -99,7 +99,7 @@ class Output:
             return text
         from holdfast.config import wants_colour
 
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if colour_wanted() else text
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if wants_colour() else text
 
     def print_table(
         self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
@@ -146,7 +146,7 @@ def mark_hidden(text: str) -> str:
     """Replace every hidden character, and every character that controls a terminal, by a visible mark."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text  # the usual case, without an import
-    from holdfast.safety.hidden_chars import shown
+    from holdfast.safety.hidden_chars import make_visible
 
     return make_visible(text)
 

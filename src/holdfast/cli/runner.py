@@ -99,15 +99,15 @@ class Invocation:
             return {}
         from holdfast import config
 
-        settings = {name: config.named(_STORE_OPTIONS[name]) for name in given}
+        settings = {name: config.find_setting(_STORE_OPTIONS[name]) for name in given}
         return {
-            setting.field: config.from_text(setting, given[name], f"--{name.replace('_', '-')}")
+            setting.field: config.parse_value(setting, given[name], f"--{name.replace('_', '-')}")
             for name, setting in settings.items()
         }
 
     def find_origin(self) -> str:
         """Return `user`, or `agent` if a coding agent runs this command; an agent cannot write as the user."""
-        from holdfast.config import agent_at_work
+        from holdfast.config import runs_in_agent
 
         if not runs_in_agent():
             return "user"
@@ -119,7 +119,7 @@ class Invocation:
 
     def find_session(self) -> str | None:
         """Return the session of the caller; None if --session names a transcript whose name is not valid for a caller."""
-        from holdfast.models import is_name
+        from holdfast.base.ids import is_name
 
         session: str | None = self["session"]
         command = self.arguments.command

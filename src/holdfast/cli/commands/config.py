@@ -26,7 +26,7 @@ def config(call: Invocation) -> int:
     home = settings_module.find_home(call["home"])
     if call["name"] is None:
         return call.answer(_describe_settings(home, settings_module.SETTINGS), _print_settings)
-    setting = settings_module.named(call["name"])
+    setting = settings_module.find_setting(call["name"])
     if call["unset"] and call["value"] is not None:
         raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
     if call["value"] is not None or call["unset"]:
@@ -37,7 +37,7 @@ def config(call: Invocation) -> int:
 
 def _check_may_change(setting: Setting) -> None:
     """Raise Refused if an agent changes a setting that limits agents."""
-    if setting.name.startswith(_PERSON_ONLY) and settings_module.agent_at_work():
+    if setting.name.startswith(_PERSON_ONLY) and settings_module.runs_in_agent():
         raise Refused(f"an agent may not change {setting.name}", "A person does it, in a terminal of their own")
 
 
@@ -47,7 +47,7 @@ def _describe_settings(home: str, settings: tuple[Setting, ...]) -> list[dict[st
     return [
         {
             "name": setting.name, "value": _hide_secret(setting, getattr(current, setting.field)),
-            "from": settings_module.source(setting, home),
+            "from": settings_module.setting_source(setting, home),
             "env": setting.env or None, "sentence": setting.sentence,
         }
         for setting in settings
@@ -57,7 +57,7 @@ def _describe_settings(home: str, settings: tuple[Setting, ...]) -> list[dict[st
 def _hide_secret(setting: Setting, value: object) -> object:
     """Return the value, with a password removed from an address and any other secret masked."""
     if isinstance(value, str) and setting.field in settings_module.ADDRESSES:
-        return settings_module.without_password(value)
+        return settings_module.hide_password(value)
     return settings_module.MASK if value and setting.name in _SECRET_SETTINGS else value
 
 
@@ -66,11 +66,11 @@ def _change_setting(home: str, setting: Setting, text: str | None) -> None:
     from holdfast.home import Lock
     from holdfast.store.atomic import open_folder
 
-    value = None if text is None else settings_module.from_text(setting, text, "the command line")
+    value = None if text is None else settings_module.parse_value(setting, text, "the command line")
     if value is not None and setting.name == "search.embedder":
         from holdfast import embedders
 
-        embedders.chosen(value)  # rejects an unknown embedder, and loads nothing
+        embedders.open_embedders(value)  # rejects an unknown embedder, and loads nothing
     path = os.path.realpath(os.path.join(home, _FILE_NAME))  # the file may be a link to the user's dotfiles
     folder = open_folder(home, (), create=True)
     assert folder is not None  # because of create=True

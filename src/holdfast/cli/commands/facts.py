@@ -80,12 +80,12 @@ def _choose_format(name: str) -> Callable[[Graph], str]:
 
 def _print_stated(output: Output, stated: FactSet) -> None:
     from holdfast.cli.output import join_lines
-    from holdfast.safety.hidden_chars import named
+    from holdfast.safety.hidden_chars import make_name_visible
 
     fact = stated.fact
     style = {"created": "green", "updated": "yellow"}.get(stated.action, "dim")
     until = f", until {fact.valid_to}" if fact.valid_to else ""
-    line = f"{named(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
+    line = f"{make_name_visible(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     output.print_line(f"{output.style(stated.action, style)} {join_lines(line)} in {stated.note.scope}")
     if stated.redacted:
         output.print_message(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
@@ -105,8 +105,8 @@ def _print_facts(output: Output, facts: list[Fact]) -> None:
     now = dates.now()
     rows = [
         (
-            named(fact.subject), named(fact.label), fact.valid_from, _format_end(fact, now), fact.scope.kind,
-            _format_value(fact),
+            make_name_visible(fact.subject), make_name_visible(fact.label), fact.valid_from,
+            _format_end(fact, now), fact.scope.kind, _format_value(fact),
         )
         for fact in facts
     ]  # fmt: skip
@@ -117,11 +117,12 @@ def _print_facts(output: Output, facts: list[Fact]) -> None:
 def _print_stale(output: Output, facts: list[Fact]) -> None:
     """Name the files that still state an older value."""
     from holdfast.cli.output import join_lines
-    from holdfast.safety.hidden_chars import named
+    from holdfast.safety.hidden_chars import make_name_visible
 
     stale = list(dict.fromkeys([(fact.subject, fact.label, path) for fact in facts for path in fact.stale_in]))
     for subject, label, path in stale[:_MAX_STALE]:
-        message = f"{named(path)} still states an older value of {named(subject)}, {named(label)}"
+        about = f"{make_name_visible(subject)}, {make_name_visible(label)}"
+        message = f"{make_name_visible(path)} still states an older value of {about}"
         output.print_message(join_lines(message), "yellow")
     if len(stale) > _MAX_STALE:
         output.print_message(f"and {len(stale) - _MAX_STALE} more places state older values", "yellow")

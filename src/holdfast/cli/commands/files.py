@@ -90,9 +90,9 @@ def _answer_action(call: Invocation, action: str, path: str) -> int:
 
 def _read_file_text(call: Invocation) -> str:
     """Return the text of a file; stdin is kept byte for byte."""
-    from holdfast.safety.validate import decoded
+    from holdfast.safety.validate import decode_text
 
-    return decoded(call.read_text("text", FILE_BYTES, "a file", whole=True))
+    return decode_text(call.read_text("text", FILE_BYTES, "a file", whole=True))
 
 
 def _parse_line_range(lines: str | None) -> tuple[int, int] | None:

@@ -40,7 +40,7 @@ def restore(call: Invocation) -> int:
 
 def purge(call: Invocation) -> int:
     """`holdfast purge`; exit 4 if the purge is not finished yet, 1 if there was nothing to purge."""
-    from holdfast.config import agent_at_work
+    from holdfast.config import runs_in_agent
 
     if runs_in_agent():
         raise Refused("only a person may purge", "Run it in a terminal of your own; `holdfast forget` can be undone")

@@ -66,7 +66,7 @@ def _read_lines(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], Hol
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
         for number, row in read_objects(call["file"], max_bytes, "nothing was imported"):
-            if not json_lines.tells_what_is_missing(row):
+            if not json_lines.is_left_out_line(row):
                 rows.append((number, row))
     except HoldfastError as error:
         if error.item != "line":
@@ -128,7 +128,7 @@ def _parse_lines(file: BinaryIO, max_bytes: int, rest_note: str) -> Iterator[tup
         try:
             if len(line) > max_bytes:
                 raise TooLarge(f"it has more than {max_bytes:,} bytes", fix)
-            row = None if json_lines.is_blank(line) else json_lines.parsed(line, fix)
+            row = None if json_lines.is_blank(line) else json_lines.parse_line(line, fix)
         except HoldfastError as error:
             raise error.about("line", number) from None
         if row is not None:
@@ -142,7 +142,7 @@ def _to_note(row: dict[str, Any]) -> dict[str, Any]:
 
 def _add_source(note: dict[str, Any], origin: str, path: str) -> dict[str, Any]:
     """Return the note with the file as a source and its origin, which a line can lower but not raise."""
-    note = {**note, "origin": json_lines.origin_of(note, origin)}
+    note = {**note, "origin": json_lines.line_origin(note, origin)}
     made_from = [] if note.get("made_from") is None else note["made_from"]
     if path == "-" or not isinstance(made_from, str | list):  # validation rejects other types
         return note

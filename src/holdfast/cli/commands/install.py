@@ -28,41 +28,41 @@ class _Declined(Exception):
 def install(call: Invocation) -> int:
     """`holdfast install`: one client, or each that is found on this machine."""
     from holdfast import clients
-    from holdfast.clients.install import installed
+    from holdfast.clients.install import list_installed
 
     client = clients.load(call["client"]) if call["client"] else None
-    place, seconds = _load_place(call)
+    target, seconds = _load_target(call)
     if call["gateway"]:
-        place = place.replace(gateway=True)
+        target = target.replace(gateway=True)
     if client:
-        return _answer_single(call, lambda: _install_client(call, client, place, seconds))
-    detected = [(found, path) for name in clients.names() if (path := (found := clients.load(name)).detect(place))]
+        return _answer_single(call, lambda: _install_client(call, client, target, seconds))
+    detected = [(found, path) for name in clients.names() if (path := (found := clients.load(name)).detect(target))]
     is_decided = call["yes"] or call["dry_run"] or call["print"]
     if not detected or (not is_decided and (call.output.json or not sys.stdin.isatty())):
-        names = installed(place)
+        names = list_installed(target)
         report = [
             {"client": found.name, "title": found.title, "where": path, "installed": found.name in names}
             for found, path in detected
         ]
         return call.answer(report, _print_detected)
-    return _answer_each(call, [found for found, _ in detected], lambda found: _install_client(call, found, place, seconds))
+    return _answer_each(call, [found for found, _ in detected], lambda found: _install_client(call, found, target, seconds))
 
 
 def uninstall(call: Invocation) -> int:
     """`holdfast uninstall`: one client, or all that are installed."""
     from holdfast import clients
-    from holdfast.clients.install import installed
+    from holdfast.clients.install import list_installed
 
     client = clients.load(call["client"]) if call["client"] else None
-    place, seconds = _load_place(call)
+    target, seconds = _load_target(call)
     if client:
         everywhere = bool(call["all"])
-        return _answer_single(call, lambda: _uninstall_client(call, client, place, seconds=seconds, everywhere=everywhere))
+        return _answer_single(call, lambda: _uninstall_client(call, client, target, seconds=seconds, everywhere=everywhere))
     known = set(clients.names())
-    found = [clients.load(name) for name in installed(place) if name in known]
+    found = [clients.load(name) for name in list_installed(target) if name in known]
     if not found:
         return call.answer([], lambda output, _: output.print_empty("nothing is installed"))
-    return _answer_each(call, found, lambda client: _uninstall_client(call, client, place, seconds=seconds, everywhere=True))
+    return _answer_each(call, found, lambda client: _uninstall_client(call, client, target, seconds=seconds, everywhere=True))
 
 
 def render(call: Invocation) -> int:
@@ -71,26 +71,26 @@ def render(call: Invocation) -> int:
     return call.answer(rendered, lambda output, result: output.print_line(f"{result.action} {result.path}"))
 
 
-def _install_client(call: Invocation, client: Client, place: Place, seconds: float) -> Result:
-    from holdfast.clients.install import apply, planned
+def _install_client(call: Invocation, client: Client, target: InstallTarget, seconds: float) -> Result:
+    from holdfast.clients.install import apply, plan_install
 
-    changes = _list_changes(call, client, place)
+    changes = _list_changes(call, client, target)
     if call["print"]:
-        return _build_paste_report(client, place, changes), _print_paste
-    steps = planned(client, place, changes)
+        return _build_paste_report(client, target, changes), _print_paste
+    steps = plan_install(client, target, changes)
     if not any(step.changes for step in steps):
         return _build_report(client, [], "nothing"), _print_done
-    return _run_steps(call, client, steps, verb="install", run=lambda: apply(client, place, steps, seconds))
+    return _run_steps(call, client, steps, verb="install", run=lambda: apply(client, target, steps, seconds))
 
 
-def _uninstall_client(call: Invocation, client: Client, place: Place, *, seconds: float, everywhere: bool) -> Result:
-    from holdfast.clients.install import revert, undone
+def _uninstall_client(call: Invocation, client: Client, target: InstallTarget, *, seconds: float, everywhere: bool) -> Result:
+    from holdfast.clients.install import plan_uninstall, revert
 
-    steps = undone(client, place, everywhere)
+    steps = plan_uninstall(client, target, everywhere)
     if not steps:
-        revert(client, place, [], seconds, everywhere)
+        revert(client, target, [], seconds, everywhere)
         return _build_report(client, steps, "nothing"), _print_done
-    return _run_steps(call, client, steps, verb="uninstall", run=lambda: revert(client, place, steps, seconds, everywhere))
+    return _run_steps(call, client, steps, verb="uninstall", run=lambda: revert(client, target, steps, seconds, everywhere))
 
 
 def _run_steps(call: Invocation, client: Client, steps: list[Step], *, verb: str, run: Callable[[], None]) -> Result:
@@ -169,7 +169,7 @@ def _print_summary(output: Output, reports: list[Report]) -> None:
         output.print_message(", ".join(counts) + names, "yellow" if failed else "green")
 
 
-def _load_place(call: Invocation) -> tuple[Place, float]:
+def _load_target(call: Invocation) -> tuple[InstallTarget, float]:
     """Return where clients keep their files, and how many seconds to wait for a lock."""
     from holdfast import clients, config, home
 
@@ -178,21 +178,21 @@ def _load_place(call: Invocation) -> tuple[Place, float]:
     return clients.install_target(settings), settings.lock_seconds
 
 
-def _list_changes(call: Invocation, client: Client, place: Place) -> list[Change]:
+def _list_changes(call: Invocation, client: Client, target: InstallTarget) -> list[Change]:
     if not call["auto_memory"]:
-        return client.changes(place)
+        return client.changes(target)
     from holdfast.cli.commands.setup import find_scope_folder
 
-    auto_memory = client.auto_memory(place, os.path.join(find_scope_folder(call, place.memory, "files"), "auto-memory"))
+    auto_memory = client.auto_memory(target, os.path.join(find_scope_folder(call, target.memory, "files"), "auto-memory"))
     if not auto_memory and call["client"]:
         raise UsageError(f"{client.title} keeps no memory of its own whose place can be set", "Leave --auto-memory away")
-    return [*client.changes(place), *auto_memory]
+    return [*client.changes(target), *auto_memory]
 
 
-def _build_paste_report(client: Client, place: Place, changes: list[Change]) -> Report:
-    from holdfast.clients.edits import pasted
+def _build_paste_report(client: Client, target: InstallTarget, changes: list[Change]) -> Report:
+    from holdfast.clients.edits import render_for_paste
 
-    parts = [{"path": path, "text": text} for path, text in render_for_paste(client, place, changes)]
+    parts = [{"path": path, "text": text} for path, text in render_for_paste(client, target, changes)]
     return {"client": client.name, "parts": parts, "note": client.note}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 
 from holdfast.base import dates
+from holdfast.base.dates import timestamp
 from holdfast.cli.output import format_count, join_lines
 from holdfast.context.ledgers import open_ledger
 from holdfast.errors import NotFound, UsageError
-from holdfast.models import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_audit(call: Invocation) -> int:
     if call["outcome"] not in (None, "allowed", "denied"):
         raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
     filters = call.pick("before", "agent", "action", "outcome")
-    filters |= {name: dates.moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
+    filters |= {name: dates.parse_moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
     with closing(_open_ledger(call)) as ledger:
         entries, cursor = ledger.audit.list(limit=limit, **filters)
     return call.answer({"entries": entries, "next": cursor}, _print_entries)
@@ -107,7 +107,7 @@ def _check_tenant(settings: Config, ledger: Ledger) -> None:
 
     if ledger.audit.last() is None and not ledger.agents.list():
         store = settings_of(settings, None, all_agents=True)
-        if not PostgresStore(store, settings.home, settings.lock_seconds).scopes():
+        if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()
             raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
 

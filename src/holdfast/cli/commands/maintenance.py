@@ -23,7 +23,7 @@ def status(call: Invocation) -> int:
 def doctor(call: Invocation) -> int:
     """`holdfast doctor`; exit 1 if there is a problem."""
     from holdfast.api.memory import context_of
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
     from holdfast.verbs.doctor import checks, secrets
 
     memory = call.memory
@@ -32,7 +32,7 @@ def doctor(call: Invocation) -> int:
     store = memory.config.store
     searched, total = (0, 0) if call.is_remote else secrets.count_transcript_bytes(context_of(memory))
     report = {
-        "quarantined": quarantined, "ok": not problems, "home": without_password(store) if store else memory.home,
+        "quarantined": quarantined, "ok": not problems, "home": hide_password(store) if store else memory.home,
         "disabled": not memory.config.enabled, "problems": problems,
         "transcripts": {"bytes": total, "looked_at": searched}, "archived": _describe_archived(call),
     }  # fmt: skip
@@ -68,7 +68,7 @@ def _find_client_problems(call: Invocation) -> list[Problem]:
     from holdfast import clients
     from holdfast.clients import health
 
-    return health.problems(clients.place(call.memory.config))
+    return health.find_problems(clients.install_target(call.memory.config))
 
 
 def _find_gateway_problems(call: Invocation) -> list[Problem]:
@@ -104,10 +104,10 @@ def retain(call: Invocation) -> int:
 
 def embed(call: Invocation) -> int:
     """`holdfast embed`; exit 1 if a model failed."""
-    from holdfast.config import without_password
+    from holdfast.config import hide_password
 
     left = call.memory.embed()
-    embedder = call.memory.status().embedder if call.is_remote else without_password(call.memory.config.embedder)
+    embedder = call.memory.status().embedder if call.is_remote else hide_password(call.memory.config.embedder)
     return call.answer({"embedder": embedder, "left": left, "failed": left.failed}, _print_embedded, 1 if left.failed else 0)
 
 
@@ -129,7 +129,8 @@ def resident(call: Invocation) -> int:
 
     def report_ready(socket_path: str) -> None:
         call.output.print_message(f"answering for {settings.home}; stop with Ctrl-C")
-        problems = available.missing(settings.embedder) or available.silent(settings.embedder, settings.embed_key)
+        embedder = settings.embedder
+        problems = available.find_missing_packages(embedder) or available.check_endpoint(embedder, settings.embed_key)
         for problem, _ in problems:
             call.output.print_message(f"search by meaning lacks a model, and the answers say so: {problem}", "yellow")
 

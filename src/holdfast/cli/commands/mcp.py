@@ -35,7 +35,7 @@ def mcp(call: Invocation) -> int:
     if connection.answer_handshake(_import_server):
         from holdfast.mcp import server, stdio
 
-        stdio.serve(server.build(_build_started(call)), connection)
+        stdio.serve(server.build_server(_build_launch_options(call)), connection)
     elif connection.is_loading:
         os._exit(0)  # nothing is open yet, and Python cannot exit cleanly in the middle of an import
     return 0
@@ -60,19 +60,19 @@ def _serve_http(call: Invocation) -> int:
     def report_ready(url: str) -> None:
         call.output.print_message(f"answering at {url} ({access}); stop with Ctrl-C")
 
-    http.serve(_build_started(call), port, token_text, report_ready)
+    http.serve(_build_launch_options(call), port, token_text, report_ready)
     return 0
 
 
-def _build_started(call: Invocation) -> Started:
-    from holdfast.mcp.project_resolution import Started
+def _build_launch_options(call: Invocation) -> LaunchOptions:
+    from holdfast.mcp.project_resolution import LaunchOptions
 
-    started = Started(
+    options = LaunchOptions(
         home=call["home"], project=call["project"], session=call["session"], agent=call["agent"], client=call["client"],
         settings=tuple(call.parse_store_options().items()),
     )  # fmt: skip
     if call["url"] is None and call["token_file"] is None:
-        return started
+        return options
     from holdfast.cli import remote
 
-    return started.replace(url=call["url"], token=remote.read_token(call))
+    return options.replace(url=call["url"], token=remote.read_token(call))

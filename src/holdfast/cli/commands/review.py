@@ -68,7 +68,7 @@ def _print_nothing_waiting(call: Invocation) -> None:
     """Say that nothing waits here, and to a person how many notes wait in other scopes."""
     elsewhere = 0
     if call.memory.origin == "user" and not call.is_remote:  # a gateway records who asks: only with --everywhere
-        from holdfast.api.pagination import waiting
+        from holdfast.api.pagination import review_page
 
         elsewhere = review_page(call.memory, 1, everywhere=True)[2]
     count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"

@@ -98,8 +98,8 @@ def _client_missing() -> UsageError:
     from holdfast.clients.base import InstallTarget
     from holdfast.errors import UsageError
 
-    place = Place("", {}, ("holdfast",))
-    known = [name for name in clients.names() if clients.load(name).plugin(place)]
+    target = InstallTarget("", {}, ("holdfast",))
+    known = [name for name in clients.names() if clients.load(name).plugin(target)]
     return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
 
 
