@@ -21,7 +21,7 @@ def prove(call: Invocation) -> int:
     """Run the client in a private home and show what reached the model; exit 1 if anything is red."""
     from holdfast import clients, config
     from holdfast_prove import checks
-    from holdfast_prove.run import SECONDS, find_program
+    from holdfast_prove.run import DEFAULT_SECONDS, find_program
 
     client = clients.load(call["client"])
     place = clients.place(config.Config(home=config.find_home(None, config.surroundings() | {"HOLDFAST_HOME": ""})))
@@ -29,7 +29,7 @@ def prove(call: Invocation) -> int:
     keep = _new_folder(call["keep"]) if call["keep"] else ""
     call.screen.aside(f"running {program} in a private home; this takes up to a minute")
     signal.signal(signal.SIGTERM, _stopped)
-    proof, run = checks.prove(client, program, place, call["seconds"] or SECONDS)
+    proof, run = checks.prove(client, program, place, call["seconds"] or DEFAULT_SECONDS)
     if keep:
         _keep(keep, run)
     return call.answer(proof, _tell, 0 if proof.ok else 1)
