@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from waiting import until
+from wait import wait_until
 
 from holdfast.cli import main
 from holdfast_bench import load, speed
@@ -113,20 +113,20 @@ def test_a_signal_ends_a_benchmark_and_all_its_processes_and_removes_its_folder(
     paths = {"CASES": str(cases), "CORPUS": str(Path(__file__).parents[1] / "data" / "context.json")}
     command = holdfast_command("bench", *[paths.get(word, word) for word in words.split()])
     with start_process(command, env={**os.environ, "TMPDIR": str(temp)}, stderr=subprocess.PIPE) as running:
-        until(lambda: list(temp.glob("*/*")) and sum([child in line for line in processes_using(temp)]) >= count)
+        wait_until(lambda: list(temp.glob("*/*")) and sum([child in line for line in processes_using(temp)]) >= count)
         assert running.poll() is None
         running.send_signal(number)
         stderr = running.communicate(timeout=60)[1]
     assert (running.returncode, b"Traceback" in stderr) == (130, False), stderr
     assert list(temp.iterdir()) == []
-    until(lambda: not processes_using(temp))
+    wait_until(lambda: not processes_using(temp))
 
 
 @pytest.mark.battery
 def test_repeated_ctrl_c_leaves_nothing_behind(tmp_path):
     command, env = holdfast_command("bench", *SPEED.split()), {**os.environ, "TMPDIR": str(tmp_path)}
     with start_process(command, env=env, stderr=subprocess.PIPE) as running:
-        until(lambda: list(tmp_path.glob("*/*")))
+        wait_until(lambda: list(tmp_path.glob("*/*")))
         for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
             running.send_signal(number)
             running.poll()

@@ -13,7 +13,7 @@ import termios
 
 import apsw
 import pytest
-from cli_result import Said
+from cli_result import CliResult
 
 from holdfast import config
 from holdfast.access import AccessGate
@@ -29,7 +29,7 @@ def holdfast(home, capsys, monkeypatch, tmp_path):
     def run(*words):
         capsys.readouterr()
         code = main(["--home", str(home), *words])
-        return Said(code, *capsys.readouterr())
+        return CliResult(code, *capsys.readouterr())
 
     return run
 

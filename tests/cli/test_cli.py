@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from cli_result import Said
+from cli_result import CliResult
 
 from holdfast import Memory, Trouble
 from holdfast.cli import interrupts, main
@@ -31,7 +31,7 @@ def holdfast(home, capsys, monkeypatch, tmp_path):
         capsys.readouterr()
         code = main(["--home", str(home), *(["--project", project] if project else []), *words])
         said = capsys.readouterr()
-        return Said(code, said.out, said.err)
+        return CliResult(code, said.out, said.err)
 
     return run
 
@@ -46,7 +46,7 @@ def program(home, tmp_path):
     def run(*words, stdin=b"", **more):
         more["env"] = {**os.environ, **more.get("env", {})}
         done = subprocess.run(command(*words), input=stdin, capture_output=True, cwd=tmp_path, timeout=60, **more)
-        return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     run.command = command
     return run
@@ -324,9 +324,7 @@ def test_a_lone_carriage_return_is_a_mark_down_a_pipe_too(program):
     assert program("get", "k", "--json").json["hidden"] == ["control"]
 
 
-@pytest.mark.parametrize(
-    ("editor", "code"), [("false", 3), ("no-such-editor-anywhere", 2), ("truncate -s 0", 3), ("'", 2)]
-)
+@pytest.mark.parametrize(("editor", "code"), [("false", 3), ("no-such-editor-anywhere", 2), ("truncate -s 0", 3), ("'", 2)])
 def test_an_edit_that_fails_changes_nothing_and_leaves_no_file(holdfast, monkeypatch, tmp_path, editor, code):
     drafts = tmp_path / "drafts"
     drafts.mkdir()

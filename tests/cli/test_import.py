@@ -13,9 +13,9 @@ import sys
 import termios
 
 import pytest
-from cli_result import Said
-from http_gateway import served
-from waiting import until
+from cli_result import CliResult
+from http_gateway import run_gateway
+from wait import wait_until
 
 from holdfast import Busy, Conflict, Memory, Purged, Refused
 from holdfast.api.remote import bulk
@@ -42,7 +42,7 @@ def typed(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
         code = main(["--project", "demo", *words])
-        return Said(code, *capsys.readouterr())
+        return CliResult(code, *capsys.readouterr())
 
     return run
 
@@ -52,7 +52,7 @@ def gateway(tmp_path):
     home = tmp_path / "gateway"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 
@@ -598,7 +598,7 @@ def test_an_import_that_ctrl_c_ends_while_nobody_reads_its_answer_says_on_stderr
     running = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     try:
-        until(lambda: pipe_is_full(reading))
+        wait_until(lambda: pipe_is_full(reading))
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     finally:

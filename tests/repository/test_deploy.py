@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from http_gateway import Client, served
+from http_gateway import Client, run_gateway
 from mcp_raw import HOLDFAST
 
 from holdfast import Memory, config
@@ -111,12 +111,12 @@ def test_the_manifest_has_every_field_that_kubernetes_requires_and_they_fit_toge
 def test_probes_are_answered_without_a_token_under_the_name_they_use(home):
     container = at(manifests()[1], "spec.template.spec.containers.0")
     allowed = container["args"][container["args"].index("--allow-host") + 1]
-    with served(home, hosts=(allowed,)) as gateway:
+    with run_gateway(home, hosts=(allowed,)) as gateway:
         for probe in ("readinessProbe", "livenessProbe"):
             asked = container[probe]["httpGet"]
             (host,) = [one["value"] for one in asked["httpHeaders"] if one["name"] == "Host"]
-            assert gateway.anybody.get(asked["path"], Host=host).status == 200
-        assert gateway.anybody.get("/readyz", Host="elsewhere.example").status == 421
+            assert gateway.anonymous.get(asked["path"], Host=host).status == 200
+        assert gateway.anonymous.get("/readyz", Host="elsewhere.example").status == 421
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
@@ -212,7 +212,7 @@ def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypa
     from holdfast.postgres.pool import hang_up
 
     for name in ("HOLDFAST_OWNER_PASSWORD", "HOLDFAST_PASSWORD", "HOLDFAST_BACKUP_PASSWORD"):
-        monkeypatch.setenv(name, "it's a \"password\"")
+        monkeypatch.setenv(name, 'it\'s a "password"')
     with postgres_server.cluster() as server:
         script = server.folder / "roles.sql"
         script.write_text((DEPLOY / "postgres-roles.sql").read_text())
@@ -283,7 +283,7 @@ def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
     ]
     assert json.loads(doctor.stdout)["problems"] == [], doctor.stdout
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    with served(restored) as gateway:
+    with run_gateway(restored) as gateway:
         assert Client(gateway.port, token).get("/gateway/memory").status == 200
 
 

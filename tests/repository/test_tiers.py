@@ -48,7 +48,7 @@ def test_slow_tests_are_left_out_and_the_log_says_so_and_no_folder_is_left(run, 
     assert "tier: test; 3 tests of the battery tier not run: make battery" in log
     assert "1 passed" in log
     folder = Path(next(line for line in log.splitlines() if line.startswith("FOLDER")).partition(" ")[2])
-    assert ram_disk.place() is None or ram_disk.PLACE in folder.parents
+    assert ram_disk.find_ram_disk() is None or ram_disk.RAM_DISK in folder.parents
     assert not [path for path in folder.parents if path.name.startswith((ram_disk.PREFIX, "test_")) and path.exists()]
 
 
@@ -71,5 +71,5 @@ def test_the_folder_of_a_killed_run_is_swept(tmp_path):
     left, other = tmp_path / f"{ram_disk.PREFIX}{ended.pid}-abc", tmp_path / "other"
     left.mkdir()
     other.mkdir()
-    ram_disk.sweep(tmp_path, ram_disk.PREFIX)
+    ram_disk.delete_leftovers(tmp_path, ram_disk.PREFIX)
     assert not left.exists() and other.exists()

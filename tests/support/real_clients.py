@@ -19,7 +19,7 @@ from holdfast_prove.model_server import ModelServer
 from holdfast_prove.sandbox import Sandbox, write_private_file
 
 HOLDFAST = str(Path(sys.executable).parent / "holdfast")
-PLATFORM = f"{npm.KIND}-{npm.CHIP}"
+PLATFORM = f"{npm.SYSTEM}-{npm.PROCESSOR}"
 VERSIONS = {
     "claude-code": "2.1.325", "codex": "0.166.0", "gemini": "0.61.0", "copilot": "1.0.102", "opencode": "1.18.33",
     "kimi": "2.1.0", "qwen": "0.24.4",
@@ -32,14 +32,14 @@ def find_program(name):
     """Download a client if necessary and return the path of its program, without the launcher script if it is native."""
     version = VERSIONS[name]
     if name == "claude-code":
-        return npm.package(f"@anthropic-ai/claude-code-{PLATFORM}", version) / "claude"
+        return npm.install_package(f"@anthropic-ai/claude-code-{PLATFORM}", version) / "claude"
     if name == "codex":
-        package = npm.package("@openai/codex", f"{version}-{PLATFORM}", alias=f"@openai/codex-{PLATFORM}")
+        package = npm.install_package("@openai/codex", f"{version}-{PLATFORM}", alias=f"@openai/codex-{PLATFORM}")
         return next(path for path in package.rglob("codex") if path.is_file())
     if name == "opencode":
-        return npm.package(f"opencode-{PLATFORM}", version) / "bin" / "opencode"
+        return npm.install_package(f"opencode-{PLATFORM}", version) / "bin" / "opencode"
     packages = {"gemini": "@google/gemini-cli", "copilot": "@github/copilot", "kimi": "@moonshot-ai/kimi-code"}
-    package = npm.package(packages.get(name, "@qwen-code/qwen-code"), version)
+    package = npm.install_package(packages.get(name, "@qwen-code/qwen-code"), version)
     return package.parents[1] / ".bin" / name
 
 
@@ -51,7 +51,7 @@ def client_params(*names):
 
 def program_environment():
     """Return the environment to run the programs in: a PATH with Node.js first."""
-    return {"PATH": os.pathsep.join([str(npm.node().parent), os.environ["PATH"]])}
+    return {"PATH": os.pathsep.join([str(npm.find_node().parent), os.environ["PATH"]])}
 
 
 class SandboxedClient:
