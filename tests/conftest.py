@@ -39,8 +39,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Keep the tests' folders on the RAM disk, unless `--basetemp` names a place."""
     config.stash[TIERS] = Tiers()
-    if not hasattr(config, "workerinput") and config.option.basetemp is None and ram_disk.place():
-        config.option.basetemp = str(ram_disk.folder())  # the workers get folders below it
+    if not hasattr(config, "workerinput") and config.option.basetemp is None and ram_disk.find_ram_disk():
+        config.option.basetemp = str(ram_disk.make_folder())  # the workers get folders below it
 
 
 # --- tiers: the log says which one ran, and what was left out ---------------------------------------------------------
@@ -101,7 +101,7 @@ def pytest_terminal_summary(terminalreporter, config):
     """Print the tier, and what a real program would have proven: neither is passed over in silence."""
     reports = terminalreporter.stats.get("skipped", ())
     reasons = {report.longrepr[-1] for report in reports if isinstance(report.longrepr, tuple)}
-    for reason in sorted(reason for reason in reasons if npm.LOUD in reason):
+    for reason in sorted(reason for reason in reasons if npm.SKIP_PREFIX in reason):
         terminalreporter.write_line(f"!!! {reason.removeprefix('Skipped: ')}", yellow=True, bold=True)
     terminalreporter.write_line(config.stash[TIERS].line())
 
@@ -263,9 +263,9 @@ def child(tmp_path):
 @pytest.fixture
 def gateway(home):
     """The gateway of the test's home, answering on a free port."""
-    from http_gateway import served
+    from http_gateway import run_gateway
 
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 
@@ -294,7 +294,7 @@ def trial_url(postgres_databases, postgres_url):
     """A fresh database with a table to try things with."""
     import postgres_server
 
-    postgres_databases.server.sql(postgres_server.TRIAL, postgres_server.name_of(postgres_url))
+    postgres_databases.server.sql(postgres_server.TRIAL, postgres_server.database_name(postgres_url))
     return postgres_url
 
 

@@ -1,4 +1,5 @@
-"""Other memories on the same data in the same run: each in an environment of its own, all with one embedding model, no LLM.
+"""Comparison with other memory systems ("peers") on the same data in the same run: same embedding model, no LLM.
 
-`runner.py`, `roster.py` and `scale.py` run here. `drive.py`, `minilm.py`, `hashed.py` and the `with_*.py` are run by each
-peer's own Python and import nothing of ours (but for `with_holdfast.py`)."""
+`runner.py`, `registry.py` and `scale.py` run in Holdfast's environment. `driver.py`, the embedders and the `adapter_*.py` run
+in each peer's own virtual environment and do not import Holdfast, except `adapter_holdfast.py`.
+"""

@@ -1,4 +1,4 @@
-"""`python -m peers`."""
+"""Run the comparison: `python -m peers`."""
 
 from __future__ import annotations
 

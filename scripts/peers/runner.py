@@ -1,24 +1,24 @@
-"""`scripts/bench-peers`: the same cases through every peer, one after the other, and one table; the same at scale."""
+"""`scripts/bench-peers`: run the same cases, or the same passages at scale, through every peer and print tables."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast_bench import metrics
-from holdfast_bench.cases import Case, half, read
-from holdfast_bench.metrics import Mean
-from holdfast_bench.retrieval import ALL, DEPTH, USUAL, by_kind, judge, tell
+from holdfast.models import Record
+from holdfast_bench.ranking_metrics import Mean, percentile
+from holdfast_bench.retrieval import ALL, DEPTH, LIMIT, score_query, show_status, summarize_kinds
+from holdfast_bench.retrieval_cases import Case, read_cases, select_half
 from peers import scale
-from peers.roster import PEERS, Failed, Peer, Python, installed, said
+from peers.registry import PEERS, InstallPeer, Peer, PeerError, install_peer, run_driver
 
-_TAKE_A_VALUE = ("--scale", "--only", "--rows", "--cache", "--half", "--limit-cases")
+_VALUE_OPTIONS = ("--scale", "--only", "--rows", "--cache", "--half", "--limit-cases")
 _COLUMNS = ("any@5", "recall@5", "recall@10", "recall@20", "ndcg@10", "mrr")
 _USAGE = """usage: scripts/bench-peers [FILE...] [--scale N,...] [--only NAME,...] [--rows FILE.json] [--cache FOLDER]
                            [--half A|B] [--limit-cases N] [--json]
@@ -33,8 +33,8 @@ _USAGE = """usage: scripts/bench-peers [FILE...] [--scale N,...] [--only NAME,..
   --json         one JSON document on stdout"""
 
 
-class Row(Record):
-    """What one peer measured on one file, or why it could not."""
+class QualityRow(Record):
+    """The figures of one peer on one file, or the reason there are none; the field names are keys of --json."""
 
     name: str
     version: str
@@ -45,14 +45,14 @@ class Row(Record):
     docs_per_s: float
     p50_ms: float
     p95_ms: float
-    cpu_ms: float  # processor time a question
+    cpu_ms: float  # CPU time per question
     peak_mb: float
     failed: str = ""
     run: str = ""
 
 
 class Options(Record):
-    """What was asked for on the command line."""
+    """The options of the command."""
 
     files: tuple[Path, ...] = ()
     only: tuple[str, ...] = ()
@@ -66,217 +66,226 @@ class Options(Record):
 
 
 Tables = dict[str, list[Any]]  # the rows under each title
+SaveRow = Callable[[Any], None]
 
 
 def main(argv: list[str]) -> int:
-    """Parse, install, run, print."""
+    """Parse the arguments, measure every peer, print the tables and return the exit status."""
     try:
-        options = parse(argv)
+        options = parse_args(argv)
         if options.help:
-            print(_usage())
+            print(_format_usage())
             return 0
-        cases = [(path, half(read(path), options.half)[: options.cases]) for path in options.files]
-        kept = _Kept(options.rows)
-        for path, some in cases:
-            compare(some, options, put=kept.put(_title(path, some)))
+        files = [(path, select_half(read_cases(path), options.half)[: options.cases]) for path in options.files]
+        saved = _SavedRows(options.rows)
+        for path, cases in files:
+            compare(cases, options, save_row=saved.make_saver(_make_title(path, cases)))
         for size in options.scale:
-            at_scale(size, options, put=kept.put(f"{size:,} passages"))
+            compare_at_scale(size, options, save_row=saved.make_saver(f"{size:,} passages"))
     except HoldfastError as error:
         print(f"{error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    print(json.dumps(_plain(kept.tables), indent=2) if options.json else as_markdown(kept.tables, kept.now))
+    print(json.dumps(_to_json(saved.tables), indent=2) if options.json else format_tables(saved.tables, saved.run))
     return 0
 
 
-def parse(argv: list[str]) -> Options:
-    """The words after `scripts/bench-peers`."""
-    words, files = list(argv), list[Path]()
-    given: dict[str, Any] = {}
-    while words:
-        word = words.pop(0)
-        name, _, value = word.partition("=")
-        if word in ("-h", "--help"):
+def parse_args(argv: list[str]) -> Options:
+    """Parse the arguments of `scripts/bench-peers`; raise UsageError."""
+    arguments, files = list(argv), list[Path]()
+    values: dict[str, Any] = {}
+    while arguments:
+        argument = arguments.pop(0)
+        name, _, value = argument.partition("=")
+        if argument in ("-h", "--help"):
             return Options(help=True)
-        if word == "--json":
-            given["json"] = True
-        elif not word.startswith("--"):
-            files.append(Path(word))
-        elif name not in _TAKE_A_VALUE:
-            raise UsageError(f"there is no option {name}", _usage())
-        elif not value and not words:
-            raise UsageError(f"{name} needs a value", _usage())
+        if argument == "--json":
+            values["json"] = True
+        elif not argument.startswith("--"):
+            files.append(Path(argument))
+        elif name not in _VALUE_OPTIONS:
+            raise UsageError(f"there is no option {name}", _format_usage())
+        elif not value and not arguments:
+            raise UsageError(f"{name} needs a value", _format_usage())
         else:
-            given |= _option(name, value or words.pop(0))
-    if not files and "scale" not in given:  # which brings its own data
-        raise UsageError("name at least one file of cases", _usage())
-    return Options(files=tuple(files), **given)
+            values |= _parse_option(name, value or arguments.pop(0))
+    if not files and "scale" not in values:  # --scale generates its own data
+        raise UsageError("name at least one file of cases", _format_usage())
+    return Options(files=tuple(files), **values)
 
 
-def _option(name: str, value: str) -> dict[str, Any]:
-    words = value.split(",")
+def _parse_option(name: str, value: str) -> dict[str, Any]:
+    """Return the field of Options that an option sets."""
+    items = value.split(",")
     if name == "--half" and value.upper() in ("A", "B"):
         return {"half": value.upper()}
     if name == "--limit-cases" and value.isascii() and value.isdigit() and int(value) > 0:
         return {"cases": int(value)}
-    if name == "--only" and set(words) <= {peer.name for peer in PEERS}:
-        return {"only": tuple(words)}
+    if name == "--only" and set(items) <= {peer.name for peer in PEERS}:
+        return {"only": tuple(items)}
     if name == "--cache":
         return {"cache": Path(value).absolute()}
     if name == "--rows":
         return {"rows": Path(value)}
-    if name == "--scale" and all(word.isascii() and word.isdigit() and int(word) for word in words):
-        return {"scale": tuple(map(int, words))}
-    raise UsageError(f"cannot follow {name} {value}", _usage())
+    if name == "--scale" and all(item.isascii() and item.isdigit() and int(item) for item in items):
+        return {"scale": tuple(map(int, items))}
+    raise UsageError(f"cannot follow {name} {value}", _format_usage())
 
 
-def _usage() -> str:
+def _format_usage() -> str:
     return _USAGE.format(names=", ".join(peer.name for peer in PEERS))
 
 
-def _title(path: Path, cases: list[Case]) -> str:
+def _make_title(path: Path, cases: list[Case]) -> str:
     docs, questions = sum(len(case.docs) for case in cases), sum(len(case.queries) for case in cases)
     return f"{path.name}: cases {len(cases):,}, docs {docs:,}, questions {questions:,}"
 
 
-Put = Callable[[Any], None]
-
-
-class _Kept:
-    """The rows measured so far, in the file where they are kept between runs, if there is one."""
+class _SavedRows:
+    """The rows measured so far, and those of earlier runs if there is a file to save them in."""
 
     def __init__(self, file: Path | None) -> None:
-        self.now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.run = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.tables: Tables = {}
         self._file = file
         if file and file.exists():
-            self.tables = _read(file)
+            self.tables = _read_tables(file)
 
-    def put(self, title: str) -> Put:
-        """Takes a row, in place of what the same peer measured before, and writes all of them down."""
+    def make_saver(self, title: str) -> SaveRow:
+        """Return a function that replaces the row of the same peer in this table and writes the file."""
         order = [peer.name for peer in PEERS]
 
-        def put(row: Any) -> None:
-            others = [one for one in self.tables.get(title, []) if one.name != row.name]
-            self.tables[title] = sorted([*others, row.replace(run=self.now)], key=lambda one: order.index(one.name))
+        def save_row(row: Any) -> None:
+            others = [other for other in self.tables.get(title, []) if other.name != row.name]
+            rows = [*others, row.replace(run=self.run)]
+            self.tables[title] = sorted(rows, key=lambda row: order.index(row.name))
             if self._file:
-                self._file.write_text(json.dumps(_plain(self.tables), indent=2), encoding="utf-8")
+                self._file.write_text(json.dumps(_to_json(self.tables), indent=2), encoding="utf-8")
 
-        return put
+        return save_row
 
 
-def _plain(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+def _to_json(tables: Tables) -> dict[str, list[dict[str, Any]]]:
     return {title: [row.as_dict() for row in rows] for title, rows in tables.items()}
 
 
-def _read(file: Path) -> Tables:
+def _read_tables(file: Path) -> Tables:
+    """Read the rows of known peers from a file that --rows wrote; raise UsageError."""
     try:
-        given = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"))
         known = {peer.name for peer in PEERS}
-        return {title: [_one(row) for row in rows if row["name"] in known] for title, rows in given.items()}
+        return {title: [_parse_row(row) for row in rows if row["name"] in known] for title, rows in data.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UsageError(f"{file} holds no rows: {error}", "Name a file that --rows wrote, or one that is not there") from None
 
 
-def _one(row: dict[str, Any]) -> Any:
+def _parse_row(row: dict[str, Any]) -> Any:
     if "questions" not in row:
-        return scale.Row(**row)
+        return scale.ScaleRow(**row)
     means = {part: {name: Mean(**mean) for name, mean in row[part].items()} for part in ("docs", "sessions")}
-    return Row(**(row | means))
+    return QualityRow(**(row | means))
 
 
-def compare(cases: list[Case], options: Options, python: Python | None = None, put: Put | None = None) -> list[Row]:
-    """A row a peer, one after the other: they must not share the machine while they are timed."""
+def compare(
+    cases: list[Case], options: Options, install: InstallPeer = install_peer, save_row: SaveRow | None = None
+) -> list[QualityRow]:
+    """Measure one peer after the other, since they must not share the machine while they are timed."""
     rows = []
-    for peer, there in _ready(PEERS, options, python):
+    for peer in _select_peers(PEERS, options):
         try:
-            row = _row(peer, cases, _answers(peer, there(), _cache(options), cases))
-        except Failed as error:
-            row = Row(peer.name, "", peer.how, 0, {}, {}, 0.0, 0.0, 0.0, 0.0, 0.0, str(error))
+            row = _make_row(peer, cases, _run_cases(peer, install(peer, _cache_folder(options)), _cache_folder(options), cases))
+        except PeerError as error:
+            row = QualityRow(
+                name=peer.name, version="", how=peer.how, questions=0, docs={}, sessions={}, docs_per_s=0.0, p50_ms=0.0,
+                p95_ms=0.0, cpu_ms=0.0, peak_mb=0.0, failed=str(error),
+            )  # fmt: skip
         rows.append(row)
-        if put:
-            put(row)
+        if save_row:
+            save_row(row)
     return rows
 
 
-def at_scale(size: int, options: Options, python: Python | None = None, put: Put | None = None) -> list[scale.Row]:
-    """The same at one number of passages, for those that search by words and by vectors."""
+def compare_at_scale(
+    size: int, options: Options, install: InstallPeer = install_peer, save_row: SaveRow | None = None
+) -> list[scale.ScaleRow]:
+    """Measure the peers that search by keywords and by vectors, one after the other, at this number of passages."""
     rows = []
-    for peer, there in _ready(tuple(peer for peer in PEERS if peer.at_scale), options, python):
+    for peer in _select_peers(tuple(peer for peer in PEERS if peer.at_scale), options):
         try:
-            python_there = there()
-            tell(f"{peer.name}: {size:,} passages")
-            row = scale.measured(peer, python_there, _cache(options), size)
-        except Failed as error:
-            row = scale.failed(peer, str(error))
+            python = install(peer, _cache_folder(options))
+            show_status(f"{peer.name}: {size:,} passages")
+            row = scale.measure_peer(peer, python, _cache_folder(options), size)
+        except PeerError as error:
+            row = scale.make_failed_row(peer, str(error))
         rows.append(row)
-        if put:
-            put(row)
+        if save_row:
+            save_row(row)
     return rows
 
 
-def _ready(peers: tuple[Peer, ...], options: Options, python: Python | None) -> Any:
-    """Each peer asked for, with what gives its Python once it is installed."""
-    for peer in sorted(peers, key=lambda peer: peer.name == "holdfast"):  # ours last: its failure costs nobody's hour
+def _select_peers(peers: tuple[Peer, ...], options: Options) -> Iterator[Peer]:
+    """Yield the peers chosen with --only, Holdfast last: if it fails, the others have been measured."""
+    for peer in sorted(peers, key=lambda peer: peer.name == "holdfast"):
         if not options.only or peer.name in options.only:
-            tell(f"{peer.name}: installing")
-            yield peer, lambda peer=peer: (python or installed)(peer, _cache(options))
-    tell("")
+            show_status(f"{peer.name}: installing")
+            yield peer
+    show_status("")
 
 
-def _cache(options: Options) -> Path:
+def _cache_folder(options: Options) -> Path:
     return options.cache or Path.home() / ".cache" / "holdfast-bench"
 
 
-def _answers(peer: Peer, python: str, cache: Path, cases: list[Case]) -> list[dict[str, Any]]:
-    """What the peer's process said of each case."""
-    answers: list[dict[str, Any]] = []
-    for answer in said(peer, python, cache, ["cases", str(DEPTH), str(USUAL)], map(_asked, cases)):
-        answers.append(answer)
-        tell(f"{peer.name}: {len(answers)} of {len(cases)} cases")
-    if len(answers) != len(cases):
-        raise Failed("did not run: it ended early")
-    return answers
+def _run_cases(peer: Peer, python: str, cache: Path, cases: list[Case]) -> list[dict[str, Any]]:
+    """Return the driver's result for each case; raise PeerError if some are missing."""
+    results: list[dict[str, Any]] = []
+    for result in run_driver(peer, python, cache, "cases", (DEPTH, LIMIT), lines=map(_encode_case, cases)):
+        results.append(result)
+        show_status(f"{peer.name}: {len(results)} of {len(cases)} cases")
+    if len(results) != len(cases):
+        raise PeerError("did not run: it ended early")
+    return results
 
 
-def _asked(case: Case) -> str:
-    """A case as a peer gets it: without the answers."""
+def _encode_case(case: Case) -> str:
+    """Return a case as a JSON line without the gold documents."""
     queries = [{"text": query.text, "date": query.date} for query in case.queries]
     return json.dumps({"name": case.name, "docs": [doc.as_dict() for doc in case.docs], "queries": queries}) + "\n"
 
 
-def _row(peer: Peer, cases: list[Case], answers: list[dict[str, Any]]) -> Row:
+def _make_row(peer: Peer, cases: list[Case], results: list[dict[str, Any]]) -> QualityRow:
     scores = [
-        ("", *judge(case, query, [id for id in found if id in case.session_of]))
-        for case, answer in zip(cases, answers, strict=True)
-        for query, found in zip(case.queries, answer["rankings"], strict=True)
+        score_query(case, query, [id for id in ranking if id in case.session_by_doc])
+        for case, result in zip(cases, results, strict=True)
+        for query, ranking in zip(case.queries, result["rankings"], strict=True)
     ]
     if not scores:
-        raise Failed("there is no question to ask")
-    all_ = by_kind(scores)[ALL]
-    times = [time for answer in answers for time in answer["times_ms"]]
-    docs, seconds = sum(len(case.docs) for case in cases), sum(answer["stored_s"] for answer in answers)
-    return Row(
-        peer.name, answers[0]["version"], peer.how, len(scores), all_.docs, all_.sessions, round(docs / seconds, 1),
-        round(metrics.percentile(times, 0.5), 2), round(metrics.percentile(times, 0.95), 2),
-        round(1000 * sum(answer["cpu_s"] for answer in answers) / len(times), 2),
-        round(max(answer["peak_mb"] for answer in answers)),
+        raise PeerError("there is no question to ask")
+    means = summarize_kinds(scores)[ALL]
+    times = [time for result in results for time in result["times_ms"]]
+    docs, seconds = sum(len(case.docs) for case in cases), sum(result["stored_s"] for result in results)
+    return QualityRow(
+        name=peer.name, version=results[0]["version"], how=peer.how, questions=len(scores), docs=means.docs,
+        sessions=means.sessions, docs_per_s=round(docs / seconds, 1), p50_ms=round(percentile(times, 0.5), 2),
+        p95_ms=round(percentile(times, 0.95), 2),
+        cpu_ms=round(1000 * sum(result["cpu_s"] for result in results) / len(times), 2),
+        peak_mb=round(max(result["peak_mb"] for result in results)),
     )  # fmt: skip
 
 
-def as_markdown(tables: Tables, now: str) -> str:
-    """The tables as docs/benchmarks.md shows them, with a mark on rows of an earlier run."""
-    shown, marked = [], False
+def format_tables(tables: Tables, run: str) -> str:
+    """Return the tables as in docs/benchmarks.md, with a mark on rows of an earlier run."""
+    formatted, has_earlier = [], False
     for title, rows in tables.items():
-        earlier = {row.name for row in rows if row.run != now}
-        marked = marked or bool(earlier)
-        show = scale.as_markdown if isinstance(rows[0], scale.Row) else _quality
-        shown.append(show(title, rows, earlier))
-    return "\n\n".join([*shown, *(["† measured in an earlier run"] if marked else [])])
+        earlier = {row.name for row in rows if row.run != run}
+        has_earlier = has_earlier or bool(earlier)
+        format_table = scale.format_table if isinstance(rows[0], scale.ScaleRow) else _format_quality
+        formatted.append(format_table(title, rows, earlier))
+    return "\n\n".join([*formatted, *(["† measured in an earlier run"] if has_earlier else [])])
 
 
-def _quality(title: str, rows: list[Row], earlier: set[str]) -> str:
+def _format_quality(title: str, rows: list[QualityRow], earlier: set[str]) -> str:
     heads = ("system", *_COLUMNS, "session recall@5", "writes/s", "query p50 ms", "p95 ms", "CPU ms", "peak MB", "how")
     lines = [title, "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for row in rows:

@@ -1,1 +1,1 @@
-"""Benchmarks: commands that print ratios to floors measured in the same run, because machines differ and are noisy."""
+"""Benchmarks behind `holdfast bench`: figures and their ratios to floors measured in the same run, since machines differ."""

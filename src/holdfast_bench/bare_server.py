@@ -1,6 +1,8 @@
-"""The same framework with nothing of the gateway's in it: `python -m holdfast_bench.bare_server` says where it listens.
+"""The gateway's web framework without the gateway: the floor of `holdfast bench load`.
 
-`/hello` answers at once, `/recall` asks a memory in a thread: no token, no role, no audit, no limits, no schema."""
+`python -m holdfast_bench.bare_server HOME AGENT` prints its port. `/hello` answers at once; `/recall` calls the memory in a
+thread, without token, role, audit, limits or schema.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from starlette.routing import Route
 from holdfast.api.memory import Memory
 
 
-def app(home: str, agent: str) -> Starlette:
+def make_app(home: str, agent: str) -> Starlette:
+    """Return the application with its two routes."""
     memory = Memory(home, project="bench", agent=agent)
 
     async def hello(request: Request) -> JSONResponse:
@@ -25,20 +28,22 @@ def app(home: str, agent: str) -> Starlette:
         return JSONResponse({"hits": []})
 
     async def recall(request: Request) -> JSONResponse:
-        asked = await request.json()
-        found = await run_in_threadpool(memory.recall, asked["query"], mode=asked["mode"])
-        return JSONResponse(found.as_dict())
+        body = await request.json()
+        answer = await run_in_threadpool(memory.recall, body["query"], mode=body["mode"])
+        return JSONResponse(answer.as_dict())
 
     return Starlette(routes=[Route("/hello", hello, methods=["POST"]), Route("/recall", recall, methods=["POST"])])
 
 
 def main(home: str, agent: str) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:  # so that answers do not wait
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(1024)
-        print(listening.getsockname()[1], flush=True)
-        config = uvicorn.Config(app(home, agent), log_config=None, access_log=False)
-        uvicorn.Server(config).run(sockets=[listening])
+    """Listen on a free port of loopback, print the port, and serve until the process is ended."""
+    # IPPROTO_TCP given by name: asyncio sets TCP_NODELAY only then, and responses would wait otherwise.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1024)
+        print(listener.getsockname()[1], flush=True)
+        config = uvicorn.Config(make_app(home, agent), log_config=None, access_log=False)
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The metrics of the context benchmark: all of them are comparisons of text. S is the start briefing, A is what a prompt adds.
+"""The metrics of the context benchmark, all by comparison of texts. S is the start briefing, A the text added to a prompt.
 
 Runs of whitespace count as one space. Case matters for answers and standing notes, not for old values and leaks.
 """
@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.base.record import Record
-from holdfast_bench.corpus import STALE, Corpus, Note, Prompt
+from holdfast.models import Record
+from holdfast_bench.context_corpus import STALE, Corpus, Note, Prompt
 
 LEAK_CHARS = 40
-_AGE = re.compile(r"\b(?:superseded|until|was|old)\b|->")  # on a line, these say that its value is no longer current
+_OUTDATED_MARK = re.compile(r"\b(?:superseded|until|was|old)\b|->")  # marks the values on its line as no longer current
 
 
-class Told(Record):
-    """What a product said: the start briefing, and the additions to each prompt and to each unrelated prompt, in order."""
+class ShownTexts(Record):
+    """The texts shown to the model: the start briefing, and the text added to each prompt and each unrelated prompt."""
 
     start: str
     prompts: tuple[str, ...]
@@ -24,7 +24,7 @@ class Told(Record):
 
 
 class Kind(Record):
-    """Coverage of one kind of prompts."""
+    """The coverage of one kind of prompt."""
 
     prompts: int
     coverage: float
@@ -32,15 +32,15 @@ class Kind(Record):
 
 
 class Scores(Record):
-    """Shares are from 0 to 1, costs and noise are in characters. The last four name what went wrong."""
+    """The figures of one corpus: shares from 0 to 1, costs and noise in characters; the last four fields name the failures."""
 
     coverage: float  # share of prompts with the answer in S + A
-    prompt_only: float  # in A alone
+    prompt_only: float  # share with the answer in A alone
     kinds: dict[str, Kind]
-    always: float
-    stale: float
-    noise: float
-    empty: float
+    always: float  # share of standing notes complete in S
+    stale: float  # share of prompts with an old value shown as current
+    noise: float  # mean characters of A for unrelated prompts
+    empty: float  # share of unrelated prompts with an empty A
     leaks: int
     start_chars: int
     prompt_chars: float
@@ -50,66 +50,68 @@ class Scores(Record):
     leaked: tuple[str, ...] = ()  # keys
 
 
-def score(corpus: Corpus, told: Told) -> Scores:
-    """Score what was said for one corpus."""
-    both = [has_answer(prompt, f"{told.start}\n{added}") for prompt, added in zip(corpus.prompts, told.prompts, strict=True)]
-    alone = [has_answer(prompt, added) for prompt, added in zip(corpus.prompts, told.prompts, strict=True)]
+def score(corpus: Corpus, shown: ShownTexts) -> Scores:
+    """Score the texts shown for one corpus."""
+    pairs = list(zip(corpus.prompts, shown.prompts, strict=True))
+    answered = [has_answer(prompt, f"{shown.start}\n{added}") for prompt, added in pairs]
+    answered_by_prompt = [has_answer(prompt, added) for prompt, added in pairs]
     kinds = {}
     for kind in sorted({prompt.kind for prompt in corpus.prompts}):
         places = [place for place, prompt in enumerate(corpus.prompts) if prompt.kind == kind]
-        kinds[kind] = Kind(len(places), _share([both[place] for place in places]), _share([alone[place] for place in places]))
+        coverage, prompt_only = (_share([found[place] for place in places]) for found in (answered, answered_by_prompt))
+        kinds[kind] = Kind(len(places), coverage, prompt_only)
     current = corpus.current
-    always = [contains(told.start, current[key].text) for key in corpus.always]
-    dated = [place for place, prompt in enumerate(corpus.prompts) if prompt.outdated or prompt.kind == STALE]
-    stale = [is_stale(corpus.prompts[place], f"{told.start}\n{told.prompts[place]}") for place in dated]
-    every = {told.start, *told.prompts, *told.unrelated}
-    leaked = [note.key for note in corpus.other_project if any(is_leaked(note, text) for text in every)]
+    always = [contains(shown.start, current[key].text) for key in corpus.always]
+    checked = [place for place, prompt in enumerate(corpus.prompts) if prompt.outdated or prompt.kind == STALE]
+    stale = [is_stale(corpus.prompts[place], f"{shown.start}\n{shown.prompts[place]}") for place in checked]
+    all_texts = {shown.start, *shown.prompts, *shown.unrelated}
+    leaked = [note.key for note in corpus.other_project if any(is_leaked(note, text) for text in all_texts)]
     return Scores(
-        coverage=_share(both), prompt_only=_share(alone), kinds=kinds, always=_share(always), stale=_share(stale),
-        noise=_mean(map(len, told.unrelated)), empty=_share([not added for added in told.unrelated]), leaks=len(leaked),
-        start_chars=len(told.start), prompt_chars=_mean(map(len, told.prompts)),
-        missed=tuple([prompt.text for prompt, found in zip(corpus.prompts, both, strict=True) if not found]),
+        coverage=_share(answered), prompt_only=_share(answered_by_prompt), kinds=kinds, always=_share(always),
+        stale=_share(stale), noise=_mean(map(len, shown.unrelated)), empty=_share([not added for added in shown.unrelated]),
+        leaks=len(leaked), start_chars=len(shown.start), prompt_chars=_mean(map(len, shown.prompts)),
+        missed=tuple([prompt.text for prompt, found in zip(corpus.prompts, answered, strict=True) if not found]),
         missed_always=tuple([key for key, found in zip(corpus.always, always, strict=True) if not found]),
-        stale_prompts=tuple([corpus.prompts[place].text for place, shown in zip(dated, stale, strict=True) if shown]),
+        stale_prompts=tuple([corpus.prompts[place].text for place, found in zip(checked, stale, strict=True) if found]),
         leaked=tuple(leaked),
     )  # fmt: skip
 
 
-def folded(text: str) -> str:
-    """The text with every run of whitespace as one space."""
+def fold_whitespace(text: str) -> str:
+    """Replace every run of whitespace with one space."""
     return " ".join(text.split())
 
 
 def contains(text: str, part: str) -> bool:
-    """Whether the part stands whole in the text."""
-    return folded(part) in folded(text)
+    """Return whether the text contains the whole part."""
+    return fold_whitespace(part) in fold_whitespace(text)
 
 
 def has_answer(prompt: Prompt, text: str) -> bool:
-    """Whether any one of the prompt's answers stands in the text."""
-    plain = folded(text)
-    return any(folded(answer) in plain for answer in prompt.answer)
+    """Return whether the text contains any of the prompt's answers."""
+    folded = fold_whitespace(text)
+    return any(fold_whitespace(answer) in folded for answer in prompt.answer)
 
 
 def is_stale(prompt: Prompt, text: str) -> bool:
-    """Whether the text has an old value as if it were current."""
-    lines = [line for line in [folded(line).casefold() for line in text.split("\n")] if line]
-    return any(_is_current(folded(value).casefold(), lines) for value in prompt.outdated)
+    """Return whether the text shows an old value as current."""
+    lines = [line for line in [fold_whitespace(line).casefold() for line in text.split("\n")] if line]
+    return any(_is_current(fold_whitespace(value).casefold(), lines) for value in prompt.outdated)
 
 
 def _is_current(value: str, lines: Sequence[str]) -> bool:
-    """Whether the value occurs without a mark of age on its line, or on the lines over which it is broken."""
+    """Return whether the value occurs without a mark that it is outdated on any of the lines it extends over."""
     text = " ".join(lines)
-    at = text.find(value)
-    while at >= 0:
-        if not any(_AGE.search(line) for line in _lines_of(lines, at, at + len(value))):
+    start = text.find(value)
+    while start >= 0:
+        if not any(_OUTDATED_MARK.search(line) for line in _lines_in_range(lines, start, start + len(value))):
             return True
-        at = text.find(value, at + 1)
+        start = text.find(value, start + 1)
     return False
 
 
-def _lines_of(lines: Sequence[str], start: int, end: int) -> list[str]:
-    """The lines that a range of their joined text touches."""
+def _lines_in_range(lines: Sequence[str], start: int, end: int) -> list[str]:
+    """Return the lines that overlap a range of their joined text."""
     found, first = [], 0
     for line in lines:
         if first < end and first + len(line) > start:
@@ -119,16 +121,16 @@ def _lines_of(lines: Sequence[str], start: int, end: int) -> list[str]:
 
 
 def is_leaked(note: Note, text: str) -> bool:
-    """Whether the key of another project's note, or a run of its text, stands in this text. A shorter text leaks as a whole."""
-    shown, own = folded(text).casefold(), folded(note.text).casefold()
-    runs = [own[at : at + LEAK_CHARS] for at in range(max(len(own) - LEAK_CHARS, 0) + 1)]
-    return note.key.casefold() in shown or any(run in shown for run in runs)
+    """Return whether the text contains the key, or 40 characters of the text, of another project's note (or its whole text)."""
+    shown, source = fold_whitespace(text).casefold(), fold_whitespace(note.text).casefold()
+    excerpts = [source[start : start + LEAK_CHARS] for start in range(max(len(source) - LEAK_CHARS, 0) + 1)]
+    return note.key.casefold() in shown or any(excerpt in shown for excerpt in excerpts)
 
 
-def _share(found: Sequence[bool]) -> float:
-    return sum(found) / len(found) if found else 0.0
+def _share(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def _mean(values: Iterable[int]) -> float:
-    every = list(values)
-    return sum(every) / len(every)
+    numbers = list(values)
+    return sum(numbers) / len(numbers)

@@ -1,7 +1,7 @@
--- name: gone
+-- name: drop_schema
 DROP SCHEMA IF EXISTS holdfast_bench CASCADE;
 
--- name: made
+-- name: create_schema
 CREATE SCHEMA holdfast_bench;
 CREATE TABLE holdfast_bench.document (LIKE holdfast.document INCLUDING ALL);
 CREATE TABLE holdfast_bench.shelf_folder (LIKE holdfast.shelf_folder INCLUDING ALL);

@@ -1,4 +1,4 @@
-"""`holdfast bench speed`: ratios to the floors of the same run, and how things grow with the number of notes."""
+"""`holdfast bench speed`: ratios to floors measured in the same run, and how times grow with notes and passages."""
 
 from __future__ import annotations
 
@@ -7,22 +7,43 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.api.memory import Memory
-from holdfast.base.record import Record
-from holdfast_bench import floors, scale
-from holdfast_bench.progress import folder, teller
+import apsw
+import numpy as np
 
-_ROUNDS = 15
-_IMPORT, _BULK = "bulk import", 20  # times as fast as single stores
-QUICK = (1_000, 10_000)
+from holdfast import config
+from holdfast.api.memory import Memory
+from holdfast.models import Record
+from holdfast_bench.floors import BareSearch, BareWriter, TextGenerator, time_bulk_write, time_flush
+from holdfast_bench.processes import (
+    PrintProgress,
+    bare_python_command,
+    compile_bytecode,
+    holdfast_command,
+    make_progress_printer,
+    minimal_environment,
+    recall_arguments,
+    temporary_folder,
+    time_call,
+    time_call_cpu,
+    time_mcp_handshake,
+    time_process,
+)
+
+QUICK = (1_000, 10_000)  # numbers of notes and of passages
 USUAL = (*QUICK, 100_000)
+_ROUNDS = 15
+_IMPORT = "bulk import"
+_IMPORT_TARGET = 20  # times as fast as single stores
+_TURNS_PER_SESSION = 200
+_QUERIES_AT_SCALE = 60
+_VECTOR_DIMENSIONS = 256
 
 
 class Ratio(Record):
-    """Something of ours against its floor, each the median of rounds that took turns."""
+    """Holdfast against a floor: medians of measurements that alternate. Field names are keys of the JSON report."""
 
     name: str
     ours_ms: float
@@ -33,14 +54,14 @@ class Ratio(Record):
 
 
 class Flush(Record):
-    """What a flush costs on this disk, and what it costs on one where an import is as much faster as it should be."""
+    """The time of a flush on this disk, and the time from which on a bulk import would reach its target."""
 
     here_ms: float
     enough_ms: float
 
 
 class Size(Record):
-    """How things stand at one number of notes."""
+    """Figures at one number of notes."""
 
     notes: int
     import_per_s: float
@@ -53,194 +74,326 @@ class Size(Record):
     rebuild_per_s: float
 
 
-def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool) -> int:
-    """Measure, print."""
-    say = teller(as_json)
-    with folder("bench") as base:
-        floors.compiled()
-        homes = {size: _filled(base, size, seed, say) for size in sizes}
-        main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
-        ratios = _ratios(base, homes[main_size], say)
-        flush = _flush(base, next(one for one in ratios if one.name.startswith(_IMPORT)))
-        grown = [_size(home, say) for home in homes.values()]
-        scaled = [scale.measure(base, size, seed, say) for size in passages]
-    _show(ratios, flush, grown, scaled, as_json)
-    return 0
+class Scale(Record):
+    """Figures at one number of passages: turns stored with `Memory.log`, static vectors.
+
+    Hybrid recall and its floor are CPU times, which depend less on other processes.
+    """
+
+    passages: int
+    build_per_s: float
+    keyword_p50_ms: float
+    fresh_p50_ms: float  # CPU, each query for the first time in this process
+    hybrid_p50_ms: float  # CPU, the same queries again
+    hybrid_p95_ms: float
+    floor_ms: float  # a bare FTS5 query and a bare scan of as many vectors
+    ratio: float
+    cold_ms: float  # a new process, keyword
+    peak_mb: float  # of the measuring process until then
+    bytes_per_passage: int
 
 
 class _Home(Record):
     folder: str
     notes: int
     texts: tuple[str, ...]
-    prose: floors.Prose
+    generator: TextGenerator
     import_seconds: float
 
 
-def _filled(base: Path, size: int, seed: int, say: Callable[[str], None]) -> _Home:
-    say(f"importing {size:,} notes")
-    prose = floors.Prose(seed)
-    texts = [prose.text() for _ in range(size)]
+def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool) -> int:
+    """Measure at these numbers of notes and passages, print the report and return the exit status."""
+    print_progress = make_progress_printer(as_json)
+    with temporary_folder("bench") as base:
+        compile_bytecode()
+        homes = {size: _fill_home(base, size, seed, print_progress) for size in sizes}
+        main_size = max((size for size in sizes if size <= 10_000), default=sizes[0])
+        ratios = _measure_ratios(base, homes[main_size], print_progress)
+        flush = _measure_flush(base, next(ratio for ratio in ratios if ratio.name.startswith(_IMPORT)))
+        size_rows = [_measure_size(home, print_progress) for home in homes.values()]
+        scale_rows = [_measure_scale(base, size, seed, print_progress) for size in passages]
+    if as_json:
+        report: dict[str, list[Record]] = {
+            "ratios": [*ratios], "flush": [flush], "sizes": [*size_rows], "passages": [*scale_rows],
+        }  # fmt: skip
+        print(json.dumps({name: [row.as_dict() for row in rows] for name, rows in report.items()}, indent=2))
+        return 0
+    _print_ratios(ratios, flush)
+    _print_sizes(size_rows)
+    if scale_rows:
+        _print_scale(scale_rows)
+    return 0
+
+
+def _fill_home(base: Path, size: int, seed: int, print_progress: PrintProgress) -> _Home:
+    """Import this many notes into a new home."""
+    print_progress(f"importing {size:,} notes")
+    generator = TextGenerator(seed)
+    texts = [generator.text() for _ in range(size)]
     folder = str(base / f"home-{size}")
-    return _Home(folder, size, tuple(texts), prose, _imported(base, folder, texts))
+    return _Home(folder, size, tuple(texts), generator, _time_import(base, folder, texts))
 
 
-def _imported(base: Path, folder: str, texts: Sequence[str]) -> float:
-    """The seconds that it takes."""
+def _time_import(base: Path, folder: str, texts: Sequence[str]) -> float:
+    """Return the seconds of a bulk import."""
     with Memory(folder, project="bench", cwd=base) as memory:
         start = time.perf_counter()
         memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
         return time.perf_counter() - start
 
 
-def _ratios(base: Path, home: _Home, say: Callable[[str], None]) -> list[Ratio]:
-    say(f"measuring against the floors at {home.notes:,} notes")
+# --- ratios to floors -------------------------------------------------------------------------------------------------
+
+
+def _measure_ratios(base: Path, home: _Home, print_progress: PrintProgress) -> list[Ratio]:
+    """Measure everything that has a floor."""
+    print_progress(f"measuring against the floors at {home.notes:,} notes")
     with Memory(home.folder, project="bench", cwd=base) as memory:
-        stores, single, light = _stores(base, memory, home)
-        recall = _recalls(memory, home)
-    imports, loops = [home.import_seconds], []
-    for number in range(2):  # in turn, and near to the single stores in time: a machine is not always as fast
-        imports.append(_imported(base, str(base / f"import-{number}"), home.texts))
-        loops.append(floors.bare_bulk(base / f"bulk-{number}" / "notes", list(home.texts)))
-    bulk, bare = (statistics.median(some) * 1000 / home.notes for some in (imports, loops))
-    faster = single / bulk
+        stores, store_ms, light_write_ms = _measure_stores(base, memory, home)
+        recall = _measure_recall(memory, home)
+    import_seconds, bulk_seconds = [home.import_seconds], []
+    for number in range(2):  # alternating, and soon after the single stores: the speed of a machine varies
+        import_seconds.append(_time_import(base, str(base / f"import-{number}"), home.texts))
+        bulk_seconds.append(time_bulk_write(base / f"bulk-{number}" / "notes", list(home.texts)))
+    import_ms, bulk_ms = (statistics.median(seconds) * 1000 / home.notes for seconds in (import_seconds, bulk_seconds))
+    faster = store_ms / import_ms
+    import_name = f"{_IMPORT} of {home.notes:,}: times faster than single stores"
     return [
         *stores,
-        Ratio(f"{_IMPORT} of {home.notes:,}: times faster than single stores", bulk, single, faster, "≥ 20", faster >= _BULK),
-        Ratio("a bare bulk loop: times faster than light writes", bare, light, light / bare, "", True),
-        Ratio("import against that loop", bulk, bare, bulk / bare, "", True),
+        Ratio(import_name, import_ms, store_ms, faster, "≥ 20", faster >= _IMPORT_TARGET),
+        Ratio("a bare bulk loop: times faster than light writes", bulk_ms, light_write_ms, light_write_ms / bulk_ms, "", True),
+        Ratio("import against that loop", import_ms, bulk_ms, import_ms / bulk_ms, "", True),
         recall,
-        _cold(home),
-        *_hooks(home),
-        _handshake(home),
+        _measure_cold_recall(home),
+        *_measure_hooks(home),
+        _measure_handshake(home),
     ]
 
 
-def _flush(base: Path, bulk: Ratio) -> Flush:
-    """A single store waits for two flushes, an import for two in all: how much an import gains is the disk's to say."""
-    here = floors.flush(base)
-    return Flush(here, max(0.0, here + (_BULK * bulk.ours_ms - bulk.floor_ms) / 2))
+def _measure_flush(base: Path, bulk_import: Ratio) -> Flush:
+    """Measure a flush. A single store waits for two flushes, a whole import for two: its gain depends on the disk."""
+    here = time_flush(base)
+    return Flush(here, max(0.0, here + (_IMPORT_TARGET * bulk_import.ours_ms - bulk_import.floor_ms) / 2))
 
 
-def _stores(base: Path, memory: Memory, home: _Home) -> tuple[list[Ratio], float, float]:
-    """Durable stores in turn with bare writes into folders that are as full; and what one takes on average, as a light write
-    does."""
-    bare, light = floors.BareWriter(base / "bare" / "notes"), floors.BareWriter(base / "light" / "notes", light=True)
+def _measure_stores(base: Path, memory: Memory, home: _Home) -> tuple[list[Ratio], float, float]:
+    """Alternate stores and bare writes into equally full folders.
+
+    Return the ratios, then the mean milliseconds of a store and of a bare write whose row is not flushed.
+    """
+    flushed = BareWriter(base / "bare" / "notes")
+    light = BareWriter(base / "light" / "notes", flush_row=False)
     for number, text in enumerate(home.texts[:2000]):
         for kind in ("bare", "light"):
             (base / kind / "notes" / f"{number}.md").write_text(text)
-    ours, theirs, lighter = [], [], []
+    store_ms, flushed_ms, light_ms = [], [], []
     for number in range(400):
-        text = home.prose.text()
-        theirs.append(floors.milliseconds(bare.write, f"bare-{number}.md", text))
-        lighter.append(floors.milliseconds(light.write, f"bare-{number}.md", text))
-        ours.append(floors.milliseconds(memory.store, text, key=f"single-{number}"))
-    bare.close()
+        text = home.generator.text()
+        flushed_ms.append(time_call(flushed.write, f"bare-{number}.md", text))
+        light_ms.append(time_call(light.write, f"bare-{number}.md", text))
+        store_ms.append(time_call(memory.store, text, key=f"single-{number}"))
+    flushed.close()
     light.close()
-    store = _against("durable store", ours, theirs, 2.0)
-    against_light = _against("durable store, the floor's row not flushed", ours, lighter, 0)
-    return [store, against_light], statistics.mean(ours), statistics.mean(lighter)
+    ratios = [
+        _compare("durable store", store_ms, flushed_ms, 2.0),
+        _compare("durable store, the floor's row not flushed", store_ms, light_ms),
+    ]
+    return ratios, statistics.mean(store_ms), statistics.mean(light_ms)
 
 
-def _recalls(memory: Memory, home: _Home) -> Ratio:
-    bare = floors.BareSearch(list(home.texts))
+def _measure_recall(memory: Memory, home: _Home) -> Ratio:
+    bare = BareSearch(list(home.texts))
     for _ in range(3):
-        memory.recall(home.prose.query(home.texts[0]), mode="keyword")
-    ours, theirs = [], []
+        memory.recall(home.generator.query(home.texts[0]), mode="keyword")
+    recall_ms, floor_ms = [], []
     for text in home.texts[:300]:
-        query = home.prose.query(text)
-        theirs.append(floors.milliseconds(bare.search, query))
-        ours.append(floors.milliseconds(memory.recall, query, mode="keyword"))
-    return _against(f"keyword recall at {home.notes:,}", ours, theirs, 3.0)
+        query = home.generator.query(text)
+        floor_ms.append(time_call(bare.search, query))
+        recall_ms.append(time_call(memory.recall, query, mode="keyword"))
+    return _compare(f"keyword recall at {home.notes:,}", recall_ms, floor_ms, 3.0)
 
 
-def _cold(home: _Home) -> Ratio:
-    ours, theirs = [], []
+def _measure_cold_recall(home: _Home) -> Ratio:
+    """Measure a recall by a process that starts for it."""
+    recall_ms, floor_ms = [], []
     for text in home.texts[: _ROUNDS * 2]:
-        theirs.append(floors.process(floors.bare_python(), home.folder))
-        ours.append(floors.process(floors.cold_recall(home.prose.query(text)), home.folder))
-    return _against(f"cold `holdfast recall` at {home.notes:,}", ours, theirs, 6.0)
+        floor_ms.append(time_process(bare_python_command(), home.folder))
+        recall_ms.append(_time_cold_recall(home.generator.query(text), home.folder))
+    return _compare(f"cold `holdfast recall` at {home.notes:,}", recall_ms, floor_ms, 6.0)
 
 
-def _hooks(home: _Home) -> list[Ratio]:
-    """What an agent waits for when a session starts, and at every prompt."""
-    start, prompt, theirs = [], [], []
+def _time_cold_recall(query: str, home: str) -> float:
+    return time_process(holdfast_command(*recall_arguments(query)), home)
+
+
+def _measure_hooks(home: _Home) -> list[Ratio]:
+    """Measure the hooks an agent waits for: at the start of a session and at every prompt."""
+    start_ms, prompt_ms, floor_ms = [], [], []
     for number, text in enumerate(home.texts[: _ROUNDS * 2]):
-        told = {"session_id": f"bench-{number}", "cwd": home.folder, "source": "startup", "prompt": home.prose.query(text)}
-        said = json.dumps(told).encode()
-        theirs.append(floors.process(floors.bare_python(), home.folder))
-        start.append(floors.process(floors.hook("start"), home.folder, said))
-        prompt.append(floors.process(floors.hook("prompt"), home.folder, said))
+        query = home.generator.query(text)
+        event = {"session_id": f"bench-{number}", "cwd": home.folder, "source": "startup", "prompt": query}
+        stdin = json.dumps(event).encode()
+        floor_ms.append(time_process(bare_python_command(), home.folder))
+        start_ms.append(time_process(holdfast_command("hook", "generic", "start"), home.folder, stdin))
+        prompt_ms.append(time_process(holdfast_command("hook", "generic", "prompt"), home.folder, stdin))
     return [
-        _against(f"hook start at {home.notes:,}", start, theirs, 6.0),
-        _against(f"hook prompt at {home.notes:,}", prompt, theirs, 6.0),
+        _compare(f"hook start at {home.notes:,}", start_ms, floor_ms, 6.0),
+        _compare(f"hook prompt at {home.notes:,}", prompt_ms, floor_ms, 6.0),
     ]
 
 
-def _handshake(home: _Home) -> Ratio:
-    """What an agent waits for when it starts its MCP server: the handshake and the list of tools."""
-    ours, theirs = [], []
+def _measure_handshake(home: _Home) -> Ratio:
+    """Measure the start of the MCP server: handshake and list of tools."""
+    handshake_ms, python_ms = [], []
     for _ in range(_ROUNDS):
-        theirs.append(floors.process(floors.bare_python(), home.folder))
-        ours.append(floors.answered([*floors.program(), "mcp"], home.folder, floors.handshake(), 2))
-    mine, floor = statistics.median(ours), statistics.median(theirs)
-    return Ratio("MCP handshake, cold", mine, floor, mine / floor, "≤ 1 s", mine <= 1000)
+        python_ms.append(time_process(bare_python_command(), home.folder))
+        handshake_ms.append(time_mcp_handshake(home.folder))
+    ours, floor = statistics.median(handshake_ms), statistics.median(python_ms)
+    return Ratio("MCP handshake, cold", ours, floor, ours / floor, "≤ 1 s", ours <= 1000)
 
 
-def _size(home: _Home, say: Callable[[str], None]) -> Size:
-    say(f"measuring at {home.notes:,} notes")
+def _compare(name: str, ours_ms: list[float], floor_ms: list[float], most: float | None = None) -> Ratio:
+    """Return the ratio of the medians, with the highest ratio allowed if there is a target."""
+    ours, floor = statistics.median(ours_ms), statistics.median(floor_ms)
+    ratio = ours / floor
+    return Ratio(name, ours, floor, ratio, "" if most is None else f"≤ {most:g}", most is None or ratio <= most)
+
+
+# --- growth with the number of notes and passages ---------------------------------------------------------------------
+
+
+def _measure_size(home: _Home, print_progress: PrintProgress) -> Size:
+    print_progress(f"measuring at {home.notes:,} notes")
     with Memory(home.folder, project="bench") as memory:
-        store = [floors.milliseconds(memory.store, home.prose.text(), key=f"size-{n}") for n in range(60)]
-        queries = [home.prose.query(text) for text in home.texts[:200]]
-        recall = sorted([floors.milliseconds(memory.recall, query, mode="keyword") for query in queries])
+        store_ms = [time_call(memory.store, home.generator.text(), key=f"size-{number}") for number in range(60)]
+        queries = [home.generator.query(text) for text in home.texts[:200]]
+        recall_ms = sorted([time_call(memory.recall, query, mode="keyword") for query in queries])
         start = time.perf_counter()
         notes = memory.reindex().notes
-        rebuild = notes / (time.perf_counter() - start)
-    cold = [floors.process(floors.cold_recall(query), home.folder) for query in queries[:7]]
+        rebuild_per_s = notes / (time.perf_counter() - start)
+    cold_ms = [_time_cold_recall(query, home.folder) for query in queries[:7]]
     return Size(
-        home.notes, round(home.notes / home.import_seconds), statistics.median(store), statistics.median(recall),
-        recall[int(len(recall) * 0.95)], statistics.median(cold), _peak(queries[0], home.folder),
-        floors.index_bytes(home.folder) // notes, round(rebuild),
+        notes=home.notes, import_per_s=round(home.notes / home.import_seconds), store_ms=statistics.median(store_ms),
+        recall_p50_ms=statistics.median(recall_ms), recall_p95_ms=recall_ms[int(len(recall_ms) * 0.95)],
+        cold_recall_ms=statistics.median(cold_ms), cold_peak_mb=_measure_cold_peak(queries[0], home.folder),
+        index_bytes_per_note=_count_index_bytes(home.folder) // notes, rebuild_per_s=round(rebuild_per_s),
     )  # fmt: skip
 
 
-def _peak(query: str, home: str) -> float:
-    """The most megabytes a recall ever holds, as the kernel tells the process itself."""
+def _measure_cold_peak(query: str, home: str) -> float:
+    """Return the peak memory of a cold recall in megabytes as the kernel reports it to the process itself; 0 if unknown."""
     code = (
         "import sys; from holdfast.cli import main; main(sys.argv[1:]);"
         "print([l for l in open('/proc/self/status') if l.startswith('VmHWM')][0].split()[1])"
     )
-    command = [sys.executable, "-c", code, *floors.cold_recall(query)[len(floors.program()) :]]
-    environment = floors.plain_environment() | {"HOLDFAST_HOME": home, "HOME": home}
-    told = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout.split()
-    return int(told[-1]) / 1024 if told and told[-1].isdigit() else 0.0
+    command = [sys.executable, "-c", code, *recall_arguments(query)]
+    environment = minimal_environment(HOLDFAST_HOME=home, HOME=home)
+    output = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout.split()
+    return int(output[-1]) / 1024 if output and output[-1].isdigit() else 0.0
 
 
-def _against(name: str, ours: list[float], theirs: list[float], most: float) -> Ratio:
-    """Where nothing is aimed at, `most` is nought."""
-    mine, floor = statistics.median(ours), statistics.median(theirs)
-    return Ratio(name, mine, floor, mine / floor, f"≤ {most:g}" if most else "", not most or mine / floor <= most)
+def _count_index_bytes(home: str) -> int:
+    """Return the size of the index on disk, including its write-ahead log."""
+    files = [Path(home, name) for name in ("index.db", "index.db-wal")]
+    return sum([file.stat().st_size for file in files if file.exists()])
 
 
-def _show(ratios: list[Ratio], flush: Flush, grown: list[Size], scaled: list[scale.Scale], as_json: bool) -> None:
-    if as_json:
-        told: dict[str, list[Record]] = {"ratios": [*ratios], "flush": [flush], "sizes": [*grown], "passages": [*scaled]}
-        print(json.dumps({name: [row.as_dict() for row in rows] for name, rows in told.items()}, indent=2))
-        return
+def _measure_scale(base: Path, size: int, seed: int, print_progress: PrintProgress) -> Scale:
+    """Log this many turns into a new home and time recalls there."""
+    print_progress(f"logging {size:,} turns")
+    generator = TextGenerator(seed)
+    texts = [generator.text() for _ in range(size)]
+    home = base / f"turns-{size}"
+    settings = config.load(home).replace(embedder="static")
+    with Memory(config=settings, project="bench", cwd=base) as memory:
+        start = time.perf_counter()
+        for first in range(0, size, _TURNS_PER_SESSION):
+            session = texts[first : first + _TURNS_PER_SESSION]
+            turns = [{"role": "assistant" if place % 2 else "user", "text": text} for place, text in enumerate(session)]
+            memory.log(turns, session=f"session-{first}")
+        memory.embed()
+        build_seconds = time.perf_counter() - start
+        queries = [generator.query(text) for text in texts[:_QUERIES_AT_SCALE]]
+        keyword_ms = [time_call(memory.recall, query, mode="keyword") for query in queries]
+        memory.recall(generator.query(texts[-1]))  # load the models before a query is timed
+        fresh_ms = [time_call_cpu(memory.recall, query) for query in queries]
+        hybrid_ms = sorted([time_call_cpu(memory.recall, query) for query in queries])
+    peak_mb = _measure_own_peak()
+    floor_ms = _measure_hybrid_floor(texts, queries, seed)
+    cold_ms = statistics.median([_time_cold_recall(query, str(home)) for query in queries[:7]])
+    hybrid_p50_ms = statistics.median(hybrid_ms)
+    return Scale(
+        passages=size, build_per_s=round(size / build_seconds), keyword_p50_ms=statistics.median(keyword_ms),
+        fresh_p50_ms=statistics.median(fresh_ms), hybrid_p50_ms=hybrid_p50_ms,
+        hybrid_p95_ms=hybrid_ms[int(len(hybrid_ms) * 0.95)], floor_ms=floor_ms, ratio=hybrid_p50_ms / floor_ms, cold_ms=cold_ms,
+        peak_mb=peak_mb, bytes_per_passage=_count_index_bytes(str(home)) // size,
+    )  # fmt: skip
+
+
+def _measure_hybrid_floor(texts: list[str], queries: list[str], seed: int) -> float:
+    """Return the median CPU milliseconds of a bare FTS5 query plus a bare scan of all vectors."""
+    bare = BareSearch(texts)
+    vectors = np.random.default_rng(seed).standard_normal((len(texts), _VECTOR_DIMENSIONS), dtype=np.float32)
+    times_ms = []
+    for query in queries:
+        start = time.process_time()
+        bare.search(query)
+        np.argpartition(-np.vecdot(vectors, vectors[0]), min(150, len(texts) - 1))
+        times_ms.append((time.process_time() - start) * 1000)
+    return statistics.median(times_ms)
+
+
+def _measure_own_peak() -> float:
+    """Return the peak memory of this process in megabytes; 0 if unknown."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+
+
+# --- report -----------------------------------------------------------------------------------------------------------
+
+
+def _print_ratios(ratios: list[Ratio], flush: Flush) -> None:
     print(f"\n{'against its floor':<52}{'ours':>11}{'floor':>11}{'ratio':>9}  target")
     for row in ratios:
         mark = "" if row.met else "   missed"
         print(f"{row.name:<52}{row.ours_ms:>8.3f} ms{row.floor_ms:>8.3f} ms{row.ratio:>8.2f}×  {row.target}{mark}")
     print(
         f"a flush of this disk takes {flush.here_ms:.2f} ms, a single store waits for two, an import for two in all: where one"
-        f" takes {flush.enough_ms:.2f} ms or more, {_IMPORT} would be {_BULK} times faster, by calculation"
+        f" takes {flush.enough_ms:.2f} ms or more, {_IMPORT} would be {_IMPORT_TARGET} times faster, by calculation"
     )
+
+
+def _print_sizes(rows: list[Size]) -> None:
     names = f"{'notes':>9}{'import/s':>10}{'store':>10}{'recall p50':>12}{'p95':>10}{'cold':>9}{'peak':>8}"
     print(f"\n{names}{'index/note':>12}{'rebuild/s':>11}")
-    for size in grown:
+    for row in rows:
         print(
-            f"{size.notes:>9,}{size.import_per_s:>10,.0f}{size.store_ms:>7.2f} ms{size.recall_p50_ms:>9.2f} ms"
-            f"{size.recall_p95_ms:>7.2f} ms{size.cold_recall_ms:>6.0f} ms{size.cold_peak_mb:>5.0f} MB"
-            f"{size.index_bytes_per_note:>10,} B{size.rebuild_per_s:>11,.0f}"
+            f"{row.notes:>9,}{row.import_per_s:>10,.0f}{row.store_ms:>7.2f} ms{row.recall_p50_ms:>9.2f} ms"
+            f"{row.recall_p95_ms:>7.2f} ms{row.cold_recall_ms:>6.0f} ms{row.cold_peak_mb:>5.0f} MB"
+            f"{row.index_bytes_per_note:>10,} B{row.rebuild_per_s:>11,.0f}"
         )
-    if scaled:
-        scale.show(scaled)
+
+
+def _print_scale(rows: list[Scale]) -> None:
+    """Print a table and a bar chart of the time of a hybrid recall."""
+    names = f"{'passages':>10}{'build/s':>10}{'keyword p50':>13}{'fresh':>10}{'hybrid p50':>12}{'p95':>10}{'floor':>10}"
+    print(f"\n{names}{'ratio':>8}{'cold':>9}{'peak':>9}{'bytes each':>12}")
+    for row in rows:
+        print(
+            f"{row.passages:>10,}{row.build_per_s:>10,.0f}{row.keyword_p50_ms:>10.2f} ms{row.fresh_p50_ms:>7.2f} ms"
+            f"{row.hybrid_p50_ms:>9.2f} ms"
+            f"{row.hybrid_p95_ms:>7.2f} ms{row.floor_ms:>7.2f} ms{row.ratio:>7.2f}×{row.cold_ms:>6.0f} ms"
+            f"{row.peak_mb:>6.0f} MB{row.bytes_per_passage:>12,}"
+        )
+    if len(rows) > 1:
+        slowest = max(row.hybrid_p50_ms for row in rows)
+        print("\nhybrid p50 (CPU) as the number of passages grows (static vectors)")
+        for row in rows:
+            bar = "█" * max(1, round(40 * row.hybrid_p50_ms / slowest))
+            print(f"{row.passages:>10,} {bar} {row.hybrid_p50_ms:.1f} ms")
+        more, longer = rows[-1].passages / rows[0].passages, rows[-1].hybrid_p50_ms / rows[0].hybrid_p50_ms
+        print(f"{more:,.0f} times as many passages take {longer:.1f} times as long")
+    print(f"SQLite {apsw.sqlite_lib_version()}, numpy {np.__version__}")

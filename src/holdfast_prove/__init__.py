@@ -1,1 +1,1 @@
-"""Proof that memory arrives: a real client program in a private home, a model server on loopback, and what reached it."""
+"""`holdfast prove`: run a real client in a private home against a model server on loopback, check what reaches the model."""

@@ -1,7 +1,7 @@
-"""A model server on loopback that knows one thing to do: call one of our tools once, read what comes back, and stop.
+"""A model server on loopback that calls one tool of Holdfast once, receives its result, and ends the conversation.
 
-It keeps every request, so that what reached the model can be looked at byte for byte. Nothing that asks it gets out: as a
-proxy it refuses.
+It keeps every request byte for byte, to check what reached the model. As a proxy it refuses every connection, so that the
+client reaches no other host.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import json
 import re
 import threading
+import zlib
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from holdfast.base.record import Record
-from holdfast_prove import dialects
-from holdfast_prove.dialects.base import MODEL, Ask, Step, stream
+from holdfast_prove.model_apis import MODEL, ModelRequest, Reply, ToolName, encode_events, find_api
 
 TOOL = "memory_recall"
-GOODBYE = "The proof is done."
-MOST = 64 * 1024 * 1024
-_SEARCHES = ("toolsearch", "tool_search")  # how clients call the tool that finds the tools they hold back
-_BRIDGE = "tool_call"  # and the one that calls a tool which stays held back
+FINAL_TEXT = "The proof is done."
+MAX_BODY_BYTES = 64 * 1024 * 1024
+_SEARCH_TOOLS = ("toolsearch", "tool_search")  # clients that defer tools offer one of these to find them
+_CALL_TOOL = ToolName("", "tool_call")  # and this one to call a deferred tool
 _MODELS = {
     "object": "list", "has_more": False,
     "data": [{"id": MODEL, "object": "model", "type": "model", "display_name": MODEL, "created": 0, "owned_by": "holdfast"}],
@@ -28,24 +28,25 @@ _MODELS = {
 }  # fmt: skip
 
 
-class Request(Record):
-    """What one request brought, as it came and in our words; `ask` is None for one that is not for the model itself."""
+@dataclass(frozen=True)
+class ReceivedRequest:
+    """One request as it came, and parsed if it is for the model."""
 
     method: str
     path: str
     body: bytes
-    ask: Ask | None = None
+    parsed: ModelRequest | None = None
 
 
-class Model:
-    """Listens on a free port of loopback until it is closed."""
+class ModelServer:
+    """Serve on a free port of loopback inside a `with` block."""
 
     def __init__(self, query: str, tool: str = TOOL, arguments: dict[str, Any] | None = None) -> None:
         self.tool = tool
         self.arguments = {"query": query} if arguments is None else arguments
-        self.requests: list[Request] = []
-        self.refused: list[str] = []  # hosts that somebody wanted to reach through us
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self.requests: list[ReceivedRequest] = []
+        self.refused_hosts: list[str] = []  # that the client tried to reach through the proxy
+        self._server = _Server(("127.0.0.1", 0), _make_handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -59,54 +60,50 @@ class Model:
 
     @property
     def url(self) -> str:
+        """Return the base URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
-    def asks(self) -> list[Ask]:
-        """The requests that were for the model, in the order in which they came."""
-        return [one.ask for one in self.requests if one.ask]
+    def model_requests(self) -> list[ModelRequest]:
+        """Return the requests for the model in their order."""
+        return [request.parsed for request in self.requests if request.parsed]
 
-    def step(self, ask: Ask) -> Step:
-        """What the model does next: look for the tool where it is held back, call it once, then end."""
-        if ask.answer_of(self.tool) is not None:
-            return Step(text=GOODBYE)
-        if place := ask.offered(self.tool):
-            return Step(tool=self.tool, space=place[0], name=place[1], arguments=self.arguments)
-        search = next((name for _, name in ask.tools if name.lower().endswith(_SEARCHES)), "")
+    def choose_reply(self, request: ModelRequest) -> Reply:
+        """Search for the tool if the client defers it, call it once, then end."""
+        if request.tool_result(self.tool) is not None:
+            return Reply(text=FINAL_TEXT)
+        if offered := request.find_tool(self.tool):
+            return Reply(tool=self.tool, offered=offered, arguments=self.arguments)
+        search = next((tool.name for tool in request.tools if tool.name.lower().endswith(_SEARCH_TOOLS)), "")
         if not search:
-            return Step(text=GOODBYE)
-        found = ask.answer_of(search)
+            return Reply(text=FINAL_TEXT)
+        found = request.tool_result(search)
         if found is None:
-            return Step(tool=search, name=search, arguments={"query": self.tool, "max_results": 5})
-        held_back = re.search(rf"[\w-]*{re.escape(self.tool)}\b", found)
-        if held_back and ("", _BRIDGE) in ask.tools:
-            return Step(tool=self.tool, name=_BRIDGE, arguments={"name": held_back[0], "arguments": self.arguments})
-        return Step(text=GOODBYE)
+            arguments = {"query": self.tool, "max_results": 5}
+            return Reply(tool=search, offered=ToolName("", search), arguments=arguments)
+        deferred = re.search(rf"[\w-]*{re.escape(self.tool)}\b", found)
+        if deferred and _CALL_TOOL in request.tools:
+            arguments = {"name": deferred[0], "arguments": self.arguments}
+            return Reply(tool=self.tool, offered=_CALL_TOOL, arguments=arguments)
+        return Reply(text=FINAL_TEXT)
 
-    def answer(self, method: str, path: str, body: bytes) -> tuple[str, bytes]:
-        """The kind and the bytes of the answer to one request, which is kept."""
-        bare = path.partition("?")[0].rstrip("/")
-        dialect, data = dialects.of(bare), _parsed(body)
-        if dialect is None or method != "POST":
-            self.requests.append(Request(method, path, body))
-            return "application/json", json.dumps(_aside(bare)).encode()
-        ask = dialect.ask(bare, data)
-        self.requests.append(Request(method, path, body, ask))
-        step = self.step(ask)
-        if ask.stream:
-            return "text/event-stream", stream(dialect.events(step))
-        return "application/json", json.dumps(dialect.whole(step)).encode()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no news."""
+    def respond(self, method: str, path: str, body: bytes) -> tuple[str, bytes]:
+        """Keep a request and return the content type and the body of its response."""
+        bare_path = path.partition("?")[0].rstrip("/")
+        api = find_api(bare_path)
+        if api is None or method != "POST":
+            self.requests.append(ReceivedRequest(method, path, body))
+            return "application/json", json.dumps(_respond_to_metadata(bare_path)).encode()
+        request = api.parse_request(bare_path, _parse_json_object(body))
+        self.requests.append(ReceivedRequest(method, path, body, request))
+        reply = self.choose_reply(request)
+        if request.stream:
+            return "text/event-stream", encode_events(api.make_events(reply))
+        return "application/json", json.dumps(api.make_response(reply)).encode()
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def _parse_json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in a body, or an empty one if it is not an object."""
     try:
         data = json.loads(body or b"{}")
     except ValueError:
@@ -114,8 +111,8 @@ def _parsed(body: bytes) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _aside(path: str) -> dict[str, Any]:
-    """What is asked beside the conversation: which models there are, and how many tokens something has."""
+def _respond_to_metadata(path: str) -> dict[str, Any]:
+    """Return the list of models, a count of tokens, or an empty object for any other request."""
     if path.endswith("/models"):
         return _MODELS
     if path.endswith(("/count_tokens", ":countTokens")):
@@ -123,59 +120,70 @@ def _aside(path: str) -> dict[str, Any]:
     return {}
 
 
-def _handler(model: Model) -> type[BaseHTTPRequestHandler]:
-    class Answering(BaseHTTPRequestHandler):
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore clients that close the connection early."""
+
+
+def _make_handler(model: ModelServer) -> type[BaseHTTPRequestHandler]:
+    """Return the class that handles the HTTP requests of this server."""
+
+    class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def _answer(self) -> None:
-            kind, answer = model.answer(self.command, self.path, self._body())
+        def _handle(self) -> None:
+            content_type, content = model.respond(self.command, self.path, self._read_body())
             self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(answer)
+                self.wfile.write(content)
 
-        do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = _answer
+        do_GET = do_POST = do_HEAD = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = _handle
 
         def do_CONNECT(self) -> None:
-            model.refused.append(self.path)
+            model.refused_hosts.append(self.path)
             self.send_error(403, "this proxy lets nobody out")
 
-        def _body(self) -> bytes:
+        def _read_body(self) -> bytes:
             if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-                return _unzipped(self._chunks(), self.headers.get("Content-Encoding", ""))
-            size = self.headers.get("Content-Length", "0")
-            body = self.rfile.read(min(int(size), MOST)) if size.isdigit() else b""
-            return _unzipped(body, self.headers.get("Content-Encoding", ""))
+                body = self._read_chunks()
+            else:
+                size = self.headers.get("Content-Length", "0")
+                body = self.rfile.read(min(int(size), MAX_BODY_BYTES)) if size.isdigit() else b""
+            return _decompress(body, self.headers.get("Content-Encoding", ""))
 
-        def _chunks(self) -> bytes:
+        def _read_chunks(self) -> bytes:
             body = b""
-            while (size := _hex(self.rfile.readline(100).partition(b";")[0])) and len(body) + size <= MOST:
+            while (size := _parse_hex(self.rfile.readline(100).partition(b";")[0])) and len(body) + size <= MAX_BODY_BYTES:
                 body += self.rfile.read(size)
                 self.rfile.readline(100)
             self.rfile.readline(100)
             return body
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: what came is kept, not printed."""
+            """Print nothing."""
 
-    return Answering
+    return Handler
 
 
-def _hex(text: bytes) -> int:
+def _parse_hex(text: bytes) -> int:
+    """Return a hexadecimal number; 0 if it is invalid or negative."""
     try:
         return max(int(text, 16), 0)
     except ValueError:
         return 0
 
 
-def _unzipped(body: bytes, how: str) -> bytes:
-    import zlib
-
-    if how.strip().lower() not in ("gzip", "deflate"):
+def _decompress(body: bytes, encoding: str) -> bytes:
+    """Return the body without gzip or deflate compression; unchanged if it has none or is invalid."""
+    if encoding.strip().lower() not in ("gzip", "deflate"):
         return body
     try:
-        return zlib.decompressobj(47).decompress(body, MOST)
+        return zlib.decompressobj(47).decompress(body, MAX_BODY_BYTES)  # 47: detect gzip or zlib by the header
     except zlib.error:
         return body

@@ -1,7 +1,6 @@
-"""Stands between a client and Holdfast during a proof: runs the command it is given, and keeps what goes in and comes out.
+"""Run a command of Holdfast for a client and record its input and output.
 
-Run by its path with a bare interpreter: `python -I recorder.py FOLDER COMMAND...`. It keeps one file of JSON lines
-for each run.
+Started by its path with a bare interpreter: `python -I recorder.py FOLDER COMMAND...`. Each run writes one file of JSON lines.
 """
 
 from __future__ import annotations
@@ -13,47 +12,49 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 
 def main(folder: str, command: list[str]) -> int:
-    kept = open(os.path.join(folder, f"{os.getpid()}.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
+    """Run the command between the client's pipes and return its exit status."""
+    file = open(os.path.join(folder, f"{os.getpid()}.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
     lock = threading.Lock()
 
-    def keep(**what: Any) -> None:
+    def record(**fields: Any) -> None:
         with lock:
-            kept.write(json.dumps(what) + "\n")
-            kept.flush()
+            file.write(json.dumps(fields) + "\n")
+            file.flush()
 
-    keep(run=command, cwd=os.getcwd(), at=time.time())
+    record(command=command, cwd=os.getcwd(), time=time.time())
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin and child.stdout
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda sent, _: child.send_signal(sent))
-    going_in = threading.Thread(target=_pour, args=(0, child.stdin.fileno(), keep, "heard", child.stdin.close), daemon=True)
-    going_in.start()
-    _pour(child.stdout.fileno(), 1, keep, "said", lambda: None)
-    code = child.wait()
-    keep(code=code)
-    return code if code >= 0 else 128 - code
+        signal.signal(number, lambda received, _: child.send_signal(received))
+    input_arguments = (0, child.stdin.fileno(), lambda text: record(stdin=text), child.stdin.close)
+    threading.Thread(target=_copy, args=input_arguments, daemon=True).start()
+    _copy(child.stdout.fileno(), 1, lambda text: record(stdout=text), lambda: None)
+    exit_code = child.wait()
+    record(exit_code=exit_code)
+    return exit_code if exit_code >= 0 else 128 - exit_code
 
 
-def _pour(source: int, target: int, keep: Any, name: str, after: Any) -> None:
-    """Byte by byte as it comes, until one of the two ends is closed."""
+def _copy(source: int, target: int, record: Callable[[str], None], close: Callable[[], None]) -> None:
+    """Copy data as it comes and record it, until either end is closed."""
     try:
         while data := os.read(source, 65536):
-            keep(**{name: data.decode("utf-8", "replace")})
+            record(data.decode("utf-8", "replace"))
             while data:
                 data = data[os.write(target, data) :]
     except OSError:
         pass
     try:
-        after()
+        close()
     except OSError:
         pass
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1], sys.argv[2:])
+    status = main(sys.argv[1], sys.argv[2:])
     sys.stdout.flush()
-    os._exit(code)  # a thread may still wait for a client that keeps its end open
+    os._exit(status)  # the input thread may still wait for a client that keeps its end open

@@ -1,7 +1,7 @@
-"""One run of a real client program in a private home: prepared, started, watched, stopped, and what was seen of it.
+"""Run a real client program once in a private home and collect what it did.
 
-Nothing of the user's is read or written but the program itself. The private home is set up by the same code that an install
-runs; between the client and Holdfast stands `recorder.py`, and for a model it has ours.
+Of the user's files only the program itself is read. The private home is set up by the code of `holdfast install`; the client
+starts Holdfast through `recorder.py` and calls the model server on loopback.
 """
 
 from __future__ import annotations
@@ -13,124 +13,133 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from holdfast.base.record import Record
 from holdfast.clients.base import Client, InstallTarget
 from holdfast.errors import NotFound, UsageError
-from holdfast_prove import sandbox
-from holdfast_prove.model_server import Model, Request
+from holdfast_prove.model_server import ModelServer, ReceivedRequest
+from holdfast_prove.sandbox import HoldfastCall, Sandbox
 
 PROMPT = "What is the code word of the harbour? And what share of traffic does the canary get?"
 QUERY = "How is the lighthouse keeper's cat called?"
-SECONDS = 120
-_OWN = "Give the path of the client's own program: --program PATH"
-_PATIENCE = 3  # seconds for a program to end when it is told to
-_TAIL = 4000  # characters of what a program printed that are worth showing
-_PASSED = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")  # all that a private run gets of the user's environment
+DEFAULT_SECONDS = 120
+_PROGRAM_FIX = "Give the path of the client's own program: --program PATH"
+_GRACE_SECONDS = 3  # for a program to end after SIGTERM
+_OUTPUT_CHARS = 4000  # of the end of a program's output
+_INHERITED_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "SYSTEMROOT")  # of the user's environment
 
 
-class Run(Record):
-    """What was seen of one run."""
+@dataclass(frozen=True)
+class Run:
+    """One run of a client."""
 
     client: str
     program: str
-    code: int | None  # None if it had to be stopped
+    exit_code: int | None  # None if it had to be stopped
     seconds: float
-    printed: str  # the end of what it said
-    briefed: str  # the word that only a briefing holds
-    buried: str  # the word that only a recall brings up
-    requests: tuple[Request, ...] = ()
-    calls: tuple[sandbox.Called, ...] = ()  # of Holdfast
-    refused: tuple[str, ...] = ()  # hosts it wanted to reach
+    output: str  # its end
+    briefing_word: str  # in a note that every briefing shows
+    recall_word: str  # in a note that only a recall finds
+    requests: tuple[ReceivedRequest, ...] = ()
+    calls: tuple[HoldfastCall, ...] = ()
+    refused_hosts: tuple[str, ...] = ()
 
 
-def find_program(client: Client, place: InstallTarget, named: str | None) -> str:
-    """The client's program: the one a person names, or the one on the PATH."""
-    found = os.path.abspath(named) if named else place.program(*client.programs)
-    if not found:
+def find_program(client: Client, place: Place, path: str | None) -> str:
+    """Return the client's program at this path, or on the PATH; raise NotFound, or UsageError if it cannot be run."""
+    program = os.path.abspath(path) if path else place.program(*client.programs)
+    if not program:
         raise NotFound(f"no program of {client.title} is on the PATH", "Install it, or say where it is: --program PATH")
-    if not os.access(found, os.X_OK):
-        raise UsageError(f"{found} is no program that can be run", _OWN)
-    return found
+    if not os.access(program, os.X_OK):
+        raise UsageError(f"{program} is no program that can be run", _PROGRAM_FIX)
+    return program
 
 
-def version_of(program: str, environ: dict[str, str], root: str) -> str:
-    """What the program says its version is; nothing if it does not say."""
-    kept = {name: environ[name] for name in _PASSED if environ.get(name)}
+def read_version(program: str, environ: dict[str, str], root: str) -> str:
+    """Return the version that the program prints for --version; empty if it prints none."""
+    inherited = {name: environ[name] for name in _INHERITED_VARIABLES if environ.get(name)}
     try:
-        done = subprocess.run(
-            [program, "--version"], env={**kept, "HOME": root, "TERM": "dumb", "CI": "1"}, cwd=root, capture_output=True,
+        result = subprocess.run(
+            [program, "--version"], env={**inherited, "HOME": root, "TERM": "dumb", "CI": "1"}, cwd=root, capture_output=True,
             stdin=subprocess.DEVNULL, timeout=30,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(rb"\d+\.\d+\.\d+\S*", done.stdout + done.stderr)
-    return found[0].decode("ascii", "replace") if found else ""
+    version = re.search(rb"\d+\.\d+\.\d+\S*", result.stdout + result.stderr)
+    return version[0].decode("ascii", "replace") if version else ""
 
 
-def run(client: Client, program: str, command: tuple[str, ...], environ: dict[str, str], root: str, seconds: float) -> Run:
-    """Run the client once in `root`, an empty folder, and tell what was seen."""
-    briefed, buried = secrets.token_hex(6), secrets.token_hex(6)
-    stage = sandbox.Stage(root)
-    stage.build(briefed, buried)
-    with Model(QUERY) as model:
-        env = _environment(environ, stage, model.url)
-        tee = (sys.executable, "-I", os.path.join(os.path.dirname(__file__), "recorder.py"), stage.calls, *command)
-        place = InstallTarget(home=stage.home, environ=env, command=tee, memory=stage.memory, project=stage.project)
+def run_client(
+    client: Client, program: str, *, command: tuple[str, ...], environ: dict[str, str], root: str, seconds: float
+) -> Run:
+    """Run the client once in an empty folder for at most this many seconds; `command` starts Holdfast.
+
+    Raise UsageError if the client cannot be run headless.
+    """
+    briefing_word, recall_word = secrets.token_hex(6), secrets.token_hex(6)
+    sandbox = Sandbox(root)
+    sandbox.create(briefing_word, recall_word)
+    with ModelServer(QUERY) as model:
+        env = make_environment(environ, sandbox, model.url)
+        recorder = os.path.join(os.path.dirname(__file__), "recorder.py")
+        recorded_command = (sys.executable, "-I", recorder, sandbox.calls, *command)
+        place = Place(home=sandbox.home, environ=env, command=recorded_command, memory=sandbox.memory, project=sandbox.project)
         session = client.session(place, model.url, PROMPT, program)
         if session is None:
             raise UsageError(f"{client.title} cannot be run without a person", "`holdfast doctor` says what it can see")
-        stage.furnish(client, place, session.files)
-        started = time.monotonic()
-        code = _watch(list(session.argv), {**env, **session.env}, stage, seconds)
+        sandbox.install_client(client, place, session.files)
+        start = time.monotonic()
+        exit_code = _run_program(list(session.argv), {**env, **session.env}, sandbox, seconds)
         return Run(
-            client=client.name, program=program, code=code, seconds=round(time.monotonic() - started, 1),
-            printed=stage.printed(_TAIL), briefed=briefed, buried=buried, requests=tuple(model.requests),
-            calls=tuple(stage.called()), refused=tuple(dict.fromkeys(model.refused)),
+            client=client.name, program=program, exit_code=exit_code, seconds=round(time.monotonic() - start, 1),
+            output=sandbox.read_output(_OUTPUT_CHARS), briefing_word=briefing_word, recall_word=recall_word,
+            requests=tuple(model.requests), calls=tuple(sandbox.read_calls()),
+            refused_hosts=tuple(dict.fromkeys(model.refused_hosts)),
         )  # fmt: skip
 
 
-def _environment(environ: dict[str, str], stage: sandbox.Stage, url: str) -> dict[str, str]:
-    """As good as none: no key, no setting and no way out of the machine comes along."""
-    kept = {name: environ[name] for name in _PASSED if environ.get(name)}
+def make_environment(environ: dict[str, str], sandbox: Sandbox, url: str) -> dict[str, str]:
+    """Return an environment without the user's keys and settings, with the model server as proxy to all other hosts."""
+    inherited = {name: environ[name] for name in _INHERITED_VARIABLES if environ.get(name)}
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"), url)
     loopback = "127.0.0.1,localhost,::1"
     return {
-        **kept, **proxies, "NO_PROXY": loopback, "no_proxy": loopback, "HOME": stage.home, "TMPDIR": stage.temp, "TERM": "dumb",
-        "CI": "1",
+        **inherited, **proxies, "NO_PROXY": loopback, "no_proxy": loopback, "HOME": sandbox.home, "TMPDIR": sandbox.temp,
+        "TERM": "dumb", "CI": "1",
     }  # fmt: skip
 
 
-def _watch(argv: list[str], env: dict[str, str], stage: sandbox.Stage, seconds: float) -> int | None:
-    """Start it as the head of a group, wait, and leave nobody of the group behind, nor what was just started when a person
-    stops us."""
+def _run_program(argv: list[str], env: dict[str, str], sandbox: Sandbox, seconds: float) -> int | None:
+    """Run the program in a process group of its own, end all its processes, and return its exit status; None if stopped."""
     child = None
     try:
-        with open(stage.output, "wb") as output:
-            child = _started(argv, env, stage.project, output)
+        with open(sandbox.output, "wb") as output:
+            child = _start(argv, env, sandbox.project, output)
         return child.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
     finally:
         if child is not None:
             _end(child)
-        _end_strays(stage.home)
+        _end_strays(sandbox.home)
 
 
-def _started(argv: list[str], env: dict[str, str], folder: str, output: BinaryIO) -> subprocess.Popen[bytes]:
+def _start(argv: list[str], env: dict[str, str], folder: str, output: BinaryIO) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
     except OSError as error:
-        raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _OWN) from None
+        raise UsageError(f"{argv[0]} cannot be run: {error.strerror}", _PROGRAM_FIX) from None
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
+    """Terminate the process group, then kill whatever is left of it."""
     _signal_group(child.pid, signal.SIGTERM)
     try:
-        child.wait(_PATIENCE)
+        child.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         pass
     _signal_group(child.pid, signal.SIGKILL)
@@ -138,10 +147,10 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 def _end_strays(home: str) -> None:
-    """Whoever left the group, known by the private home in their environment."""
-    until = time.monotonic() + _PATIENCE
-    while (left := _strays(home)) and time.monotonic() < until:  # one may start another before it is gone itself
-        for pid in left:
+    """Kill the processes that left the group, found by the private home in their environment."""
+    end = time.monotonic() + _GRACE_SECONDS
+    while (pids := _find_strays(home)) and time.monotonic() < end:  # a process may start another before it ends
+        for pid in pids:
             _signal(pid, signal.SIGKILL)
         time.sleep(0.02)
 
@@ -160,8 +169,8 @@ def _signal(pid: int, number: signal.Signals) -> None:
         pass
 
 
-def _strays(home: str) -> list[int]:
-    """Processes whose home is ours; where there is no /proc, none are known."""
+def _find_strays(home: str) -> list[int]:
+    """Return the processes with this home in their environment; none on systems without /proc."""
     found = []
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]

@@ -15,7 +15,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 from mcp_raw import HOLDFAST
 from mcp_result import Result
 from test_http_serve import started
@@ -36,7 +36,7 @@ def gateway(tmp_path):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     os.chmod(home / "config.toml", 0o600)
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 
@@ -301,7 +301,9 @@ def test_a_folder_takes_no_token_and_a_gateway_no_agent(home):
         Memory("http://127.0.0.1:1", token="hf_x", agent="bo")
 
 
-@pytest.mark.parametrize("url", ["ftp://a.example", "http://", "http://user:pass@a.example", "http://a.example?x=1", "http://a:x"])
+@pytest.mark.parametrize(
+    "url", ["ftp://a.example", "http://", "http://user:pass@a.example", "http://a.example?x=1", "http://a:x"]
+)
 def test_an_address_that_is_none_is_refused_and_not_repeated(url):
     with pytest.raises(ConfigError) as caught:
         Memory(url, token="hf_x")
@@ -427,7 +429,10 @@ def test_too_many_at_once_says_when_to_come_back(tmp_path):
     home = tmp_path / "gateway"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 1\n")
-    with served(home) as slow, Memory(f"http://127.0.0.1:{slow.port}", token=slow.operator.token, project="demo") as memory:
+    with (
+        run_gateway(home) as slow,
+        Memory(f"http://127.0.0.1:{slow.port}", token=slow.operator.token, project="demo") as memory,
+    ):
         with pytest.raises(TooMany) as caught:
             for _ in range(50):
                 memory.trash()
@@ -818,7 +823,7 @@ def test_mcp_on_stdio_asks_the_gateway(command, gateway, tmp_path):
                 answer = json.loads(process.stdout.readline())
                 said[answer["id"]] = answer["result"]
         process.stdin.close()
-    told = {id: Result.of(one) for id, one in said.items() if id in (2, 3, 4, 5, 7)}
+    told = {id: Result.parse(one) for id, one in said.items() if id in (2, 3, 4, 5, 7)}
     assert told[2].startswith("Created ") and told[3].keys == ["k"] and told[4].texts == ["harbour words"]
     assert told[5].body == "harbour words" and told[7].startswith("Forgot ")
     assert said[6]["isError"]

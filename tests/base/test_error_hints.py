@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 
 import holdfast
 from holdfast import Conflict, Memory, NotFound, UsageError, errors
@@ -24,7 +24,7 @@ KINDS = [one for one in vars(errors).values() if isinstance(one, type) and issub
 def gateway(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 

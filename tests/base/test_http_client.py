@@ -134,7 +134,7 @@ def test_lines_arrive_one_by_one():
     go_on = threading.Event()
 
     def slowly(client):
-        client.sendall(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\none\ntw\r\n')
+        client.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\none\ntw\r\n")
         go_on.wait(30)
         client.sendall(b"6\r\no\nlast\r\n0\r\n\r\n")
 

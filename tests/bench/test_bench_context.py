@@ -1,4 +1,4 @@
-"""`holdfast bench context`: the metrics on small texts, the checks of a corpus, and the figures of the corpus we ship."""
+"""`holdfast bench context`: its metrics on small texts, the checks of a corpus, and the figures of the shipped corpus."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holdfast import NotFound, UsageError
 from holdfast.cli import main
 from holdfast.errors import Trouble
 from holdfast_bench import context
-from holdfast_bench.context_metrics import Told, contains, has_answer, is_leaked, is_stale, score
-from holdfast_bench.corpus import Note, Prompt, read
+from holdfast_bench.context_corpus import Note, Prompt, read_corpus
+from holdfast_bench.context_metrics import ShownTexts, contains, has_answer, is_leaked, is_stale, score
 
 CORPUS = Path(__file__).parents[1] / "data" / "context.json"
 
@@ -41,7 +41,7 @@ TINY = {
 
 @pytest.fixture
 def corpus(tmp_path):
-    """Writes a corpus, with some of it changed, and gives its path."""
+    """Return a function that writes the corpus with changed fields and returns its path."""
 
     def write(**changed):
         path = tmp_path / "tiny.json"
@@ -54,18 +54,18 @@ def corpus(tmp_path):
 # --- metrics ----------------------------------------------------------------------------------------------------------
 
 
-def asked(*answer, outdated=()):
+def make_prompt(*answer, outdated=()):
     return Prompt("which one?", answer, ("k",), "stale", outdated)
 
 
-def test_an_answer_may_be_broken_over_lines_and_its_case_matters():
-    assert has_answer(asked("blue  boat\nhouse"), "the blue\n   boat \t house is here")
-    assert has_answer(asked("red", "blue"), "it is blue")
-    assert not has_answer(asked("Blue"), "it is blue")
-    assert not has_answer(asked("blueboat"), "blue boat")
+def test_an_answer_may_extend_over_lines_and_its_case_matters():
+    assert has_answer(make_prompt("blue  boat\nhouse"), "the blue\n   boat \t house is here")
+    assert has_answer(make_prompt("red", "blue"), "it is blue")
+    assert not has_answer(make_prompt("Blue"), "it is blue")
+    assert not has_answer(make_prompt("blueboat"), "blue boat")
 
 
-def test_a_note_stands_whole_or_not():
+def test_only_a_complete_note_counts_as_contained():
     assert contains("- note: one\n  two three", "one two\nthree")
     assert not contains("- note: one two …", "one two three") and not contains("ONE TWO", "one two")
 
@@ -76,15 +76,15 @@ def test_a_note_stands_whole_or_not():
         ("the host is Alpha", True), ("the host is beta", False), ("the host was alpha", False), ("alpha -> beta", False),
         ("alpha until May", False), ("superseded: alpha", False), ("the OLD one is alpha", False),
         ("it was so\nthe host is alpha", True), ("the host was alpha\nthe host is alpha", True),
-        ("Wasabi holds alpha on the threshold", True),  # `was` and `old` are words of their own
+        ("Wasabi holds alpha on the threshold", True),  # `was` and `old` must be whole words
     ],
 )  # fmt: skip
-def test_an_old_value_is_stale_unless_its_line_has_a_mark_of_age(text, stale):
-    assert is_stale(asked("beta", outdated=("gamma", "ALPHA")), text) is stale
+def test_an_old_value_is_stale_unless_its_line_marks_it_as_outdated(text, stale):
+    assert is_stale(make_prompt("beta", outdated=("gamma", "ALPHA")), text) is stale
 
 
-def test_an_old_value_that_is_broken_over_lines_counts_and_so_does_a_mark_on_either_line():
-    prompt = asked("beta", outdated=("alpha  host",))
+def test_an_old_value_may_extend_over_lines_and_a_mark_on_either_line_counts():
+    prompt = make_prompt("beta", outdated=("alpha  host",))
     assert is_stale(prompt, "we use the alpha\n  host now")
     assert not is_stale(prompt, "we use the alpha\n  host, which is the old one")
     assert not is_stale(prompt, "alpha\nother host")
@@ -94,17 +94,17 @@ def test_a_leak_is_a_key_or_forty_characters_of_a_text():
     text = "The boat is repainted in the first week of every second April, by everybody."
     note = Note("boat-paint", text)
     assert is_leaked(note, "see BOAT-PAINT") and is_leaked(note, text)
-    run = text[10:50]
-    assert is_leaked(note, f"xx{run.upper()}xx") and is_leaked(note, run.replace(" ", "\n  "))
-    assert not is_leaked(note, run[:-1]) and not is_leaked(note, "boat paint")
+    excerpt = text[10:50]
+    assert is_leaked(note, f"xx{excerpt.upper()}xx") and is_leaked(note, excerpt.replace(" ", "\n  "))
+    assert not is_leaked(note, excerpt[:-1]) and not is_leaked(note, "boat paint")
     short = Note("k-1", "a short text")
     assert is_leaked(short, "here is A short  text.") and not is_leaked(short, "a short")
 
 
-def test_the_figures_of_a_corpus(corpus):
+def test_the_scores_of_a_corpus(corpus):
     start = "Standing: Answer in\n  one line.\nhost: The host is beta."
-    told = Told(start, ("", "Pump, pressure: 4 bar", "see the boat"), ("", "four"))
-    scores = score(read(corpus()), told)
+    shown = ShownTexts(start, ("", "Pump, pressure: 4 bar", "see the boat"), ("", "four"))
+    scores = score(read_corpus(corpus()), shown)
     assert (scores.coverage, scores.prompt_only) == (2 / 3, 1 / 3)
     assert {kind: (row.prompts, row.coverage, row.prompt_only) for kind, row in scores.kinds.items()} == {
         "question": (2, 0.5, 0.5), "stale": (1, 1.0, 0.0),
@@ -114,9 +114,9 @@ def test_the_figures_of_a_corpus(corpus):
     assert (scores.start_chars, scores.prompt_chars) == (len(start), (0 + 21 + 12) / 3)
 
 
-def test_what_goes_wrong_is_named(corpus):
-    told = Told("Answer in one", ("the host is alpha", "", ""), ("", ""))
-    scores = score(read(corpus()), told)
+def test_missed_notes_and_stale_prompts_are_named(corpus):
+    shown = ShownTexts("Answer in one", ("the host is alpha", "", ""), ("", ""))
+    scores = score(read_corpus(corpus()), shown)
     assert (scores.always, scores.missed_always) == (0.0, ("style",))
     assert (scores.stale, scores.stale_prompts) == (1.0, ("which host?",))
 
@@ -124,8 +124,8 @@ def test_what_goes_wrong_is_named(corpus):
 # --- corpora ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_corpus_is_read(corpus):
-    found = read(corpus())
+def test_a_corpus_is_read_with_its_current_notes(corpus):
+    found = read_corpus(corpus())
     assert found.current["host"] == Note("host", "The host is beta.", valid_from="2026-01-05")
     assert [note.text for note in found.project_notes] == ["The host is alpha.", "The host is beta."]
     assert found.prompts[0].outdated == ("alpha",)
@@ -166,17 +166,17 @@ def test_a_mistake_in_a_corpus_is_named_with_its_file_and_entry(corpus, capsys, 
 
 def test_files_that_are_not_a_corpus(tmp_path):
     with pytest.raises(NotFound):
-        read(tmp_path / "nothing.json")
+        read_corpus(tmp_path / "nothing.json")
     for text, said in (("{", "is not JSON"), ("[]", "must hold one JSON object"), ("\xff", "cannot be read")):
         (tmp_path / "odd.json").write_bytes(text.encode("latin-1"))
         with pytest.raises(UsageError, match=said):
-            read(tmp_path / "odd.json")
+            read_corpus(tmp_path / "odd.json")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_options_are_read(monkeypatch, capsys):
+def test_options_are_parsed(monkeypatch, capsys):
     given = []
     monkeypatch.setattr(context, "run", lambda options: given.append(options) or 0)
     assert main(["bench", "context", "a", "b", "--situation", "hybrid", "--large", "--json"]) == 0
@@ -191,48 +191,48 @@ def test_a_large_project_needs_other_files(corpus, capsys):
     assert "--large needs at least two files" in capsys.readouterr().err
 
 
-def test_what_a_hook_says_to_the_model():
+def test_the_text_for_the_model_is_extracted_from_a_hooks_output():
     said = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "notes"}}
-    assert context.said_to_model(json.dumps(said).encode()) == "notes"
-    assert context.said_to_model(b"") == context.said_to_model(b"{}\n") == ""
+    assert context.extract_model_text(json.dumps(said).encode()) == "notes"
+    assert context.extract_model_text(b"") == context.extract_model_text(b"{}\n") == ""
 
 
-def test_a_hook_that_fails_is_no_figure(monkeypatch, corpus):
+def test_a_failing_hook_stops_the_measurement(monkeypatch, corpus):
     failed = subprocess.CompletedProcess([], 1, b"", b"no such thing")
     monkeypatch.setattr(context.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(Trouble, match="the hook for SessionStart failed: no such thing"):
-        context.measure(read(corpus()), [], "keyword")
+        context.measure(read_corpus(corpus()), [], "keyword")
 
 
 @pytest.mark.battery
-def test_in_a_large_project_the_notes_of_the_other_files_are_there_too(corpus):
-    report = context.measure(read(corpus()), [read(CORPUS)], "keyword")
-    alone = context.measure(read(corpus()), [], "keyword")
-    assert (alone.notes, report.notes) == (3, 3 + len({note.key for note in read(CORPUS).project_notes}))
+def test_a_large_project_also_has_the_notes_of_the_other_files(corpus):
+    report = context.measure(read_corpus(corpus()), [read_corpus(CORPUS)], "keyword")
+    alone = context.measure(read_corpus(corpus()), [], "keyword")
+    assert (alone.notes, report.notes) == (3, 3 + len({note.key for note in read_corpus(CORPUS).project_notes}))
     assert report.large and report.scores.start_chars > alone.scores.start_chars
     assert (report.scores.always, report.scores.leaks) == (1.0, 0)
 
 
-def test_the_clock_is_as_before_when_the_corpus_is_stored(corpus):
+def test_the_clock_is_restored_when_the_corpus_is_stored(corpus):
     from holdfast.base import dates
 
     before = dates.clock
-    context.measure(read(corpus()), [], "keyword")
+    context.measure(read_corpus(corpus()), [], "keyword")
     assert dates.clock is before
 
 
-# --- the corpus we ship -----------------------------------------------------------------------------------------------
+# --- the shipped corpus -----------------------------------------------------------------------------------------------
 
 
-def measured(capsys, situation):
+def measure_shipped_corpus(capsys, situation):
     assert main(["bench", "context", str(CORPUS), "--situation", situation, "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)["files"]
     assert (report["file"], report["situation"], report["failed"], report["slow"]) == ("context.json", situation, 0, 0)
     return report["scores"]
 
 
-def test_the_corpus_we_ship_is_what_it_should_be():
-    shipped = read(CORPUS)
+def test_the_shipped_corpus_has_its_known_contents():
+    shipped = read_corpus(CORPUS)
     assert (len(shipped.notes), len(shipped.current), len(shipped.facts), len(shipped.turns)) == (29, 25, 8, 20)
     kinds = Counter(prompt.kind for prompt in shipped.prompts)
     assert kinds == {"task": 4, "stale": 4, "paraphrase": 3, "error": 3, "question": 2, "history": 2, "other-language": 2}
@@ -242,7 +242,7 @@ def test_the_corpus_we_ship_is_what_it_should_be():
 
 @pytest.mark.battery
 def test_without_another_process_most_answers_are_shown(capsys):
-    scores = measured(capsys, "keyword")
+    scores = measure_shipped_corpus(capsys, "keyword")
     assert scores["coverage"] >= 0.85 and scores["prompt_only"] >= 0.7
     assert (scores["always"], scores["stale"], scores["leaks"]) == (1.0, 0.0, 0)
     assert scores["noise"] <= 60 and scores["empty"] >= 0.9
@@ -252,7 +252,7 @@ def test_without_another_process_most_answers_are_shown(capsys):
 @pytest.mark.battery
 @pytest.mark.xdist_group("models")
 def test_with_a_resident_process_more_answers_are_shown(capsys):
-    scores = measured(capsys, "hybrid")
+    scores = measure_shipped_corpus(capsys, "hybrid")
     assert scores["coverage"] >= 0.9 and scores["prompt_only"] >= 0.85
     assert (scores["always"], scores["stale"], scores["leaks"]) == (1.0, 0.0, 0)
     assert scores["noise"] <= 60 and scores["empty"] >= 0.9

@@ -1,5 +1,4 @@
-"""`holdfast bench`: what it asks for, and that nothing of it stays. `load`: a gateway, its framework without it, and bare
-writes, pressed on in one run."""
+"""`holdfast bench`: its options, and that it leaves nothing behind; `holdfast bench load`: its rows and its load client."""
 
 from __future__ import annotations
 
@@ -15,22 +14,21 @@ import threading
 from pathlib import Path
 
 import pytest
-from waiting import until
+from wait import wait_until
 
 from holdfast.cli import main
 from holdfast_bench import load, speed
-from holdfast_bench.floors import program
-from holdfast_bench.load_client import press, request
-from holdfast_bench.progress import started
+from holdfast_bench.load import encode_request, send_requests
+from holdfast_bench.processes import holdfast_command, start_process
 
 
-def bench(*words):
-    return main(["bench", *words])
+def run_bench(*arguments):
+    return main(["bench", *arguments])
 
 
 @pytest.mark.battery
 def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused(capsys):
-    assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json") == 0
+    assert run_bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
     assert [(row["what"], row["refused"]) for row in rows] == [
         ("recall, keyword", 0), ("recall, keyword", 0), ("recall, hybrid", 0), ("recall, hybrid", 0), ("store", 0),
@@ -40,8 +38,8 @@ def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused
 
 
 @pytest.mark.battery
-def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
-    assert bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json") == 0
+def test_on_postgres_the_floor_is_a_bare_transaction(capsys, postgres_url):
+    assert run_bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json") == 0
     rows = json.loads(capsys.readouterr().out)["load"]
     assert rows[-1]["floor"].startswith("bare transactions") and not any(row["refused"] for row in rows)
 
@@ -61,34 +59,34 @@ def test_on_a_store_the_floor_is_a_bare_transaction(capsys, postgres_url):
         ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: how many notes there are"),
     ],
 )  # fmt: skip
-def test_words_that_mean_nothing_are_refused_before_anything_is_measured(capsys, monkeypatch, words, said):
-    for measured in (speed, load):
-        monkeypatch.setattr(measured, "run", lambda *_: 0)
-    assert bench(*words.split()) == 2
+def test_wrong_options_are_rejected_before_anything_is_measured(capsys, monkeypatch, words, said):
+    for command in (speed, load):
+        monkeypatch.setattr(command, "run", lambda *_: 0)
+    assert run_bench(*words.split()) == 2
     assert said in capsys.readouterr().err
 
 
-def test_words_are_understood_on_either_side(monkeypatch):
-    asked = []
-    monkeypatch.setattr(speed, "run", lambda *given: asked.append(given) or 0)
-    monkeypatch.setattr(load, "run", lambda options: asked.append(options) or 0)
+def test_options_may_stand_before_and_after_the_command(monkeypatch):
+    calls = []
+    monkeypatch.setattr(speed, "run", lambda *arguments: calls.append(arguments) or 0)
+    monkeypatch.setattr(load, "run", lambda options: calls.append(options) or 0)
     assert main(["--json", "bench", "speed", "--quick", "--seed", "0"]) == 0
     assert main(["bench", "speed", "--sizes", "30,20,30", "--passages", ","]) == 0
     assert main(["--store", "postgresql://x/y", "bench", "load", "--workers=2,1", "--seconds", "0.5", "--json"]) == 0
     assert main(["bench", "load"]) == 0
-    assert asked == [
+    assert calls == [
         ((1_000, 10_000), (1_000, 10_000), 0, True), ((20, 30), (), 1, False),
         load.Options((10_000,), (1, 2), 0.5, "postgresql://x/y", True), load.Options(),
     ]  # fmt: skip
 
 
-def of_folder(folder):
-    """The command lines of the processes that know of that folder by their environment."""
+def processes_using(folder):
+    """Return the command lines of the processes with this folder in their environment."""
     found = []
-    for place in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if bytes(folder) in (place / "environ").read_bytes():
-                found.append((place / "cmdline").read_bytes())
+            if bytes(folder) in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes())
     return found
 
 
@@ -97,7 +95,7 @@ SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --se
 
 @pytest.mark.battery
 @pytest.mark.parametrize(
-    ("words", "child", "many", "sign"),
+    ("words", "child", "count", "number"),
     [
         (SPEED, b"hook", 1, signal.SIGTERM), (SPEED, b"hook", 1, signal.SIGHUP), (SPEED, b"hook", 1, signal.SIGINT),
         (LOAD, b"bench.bare", 1, signal.SIGTERM), (LOAD, b"bench", 10, signal.SIGTERM), (LOAD, b"serve", 3, signal.SIGHUP),
@@ -107,65 +105,65 @@ SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --se
         ),
     ],
 )  # fmt: skip
-def test_whoever_ends_it_ends_all_it_started_and_nothing_is_left(tmp_path, words, child, many, sign):
+def test_a_signal_ends_a_benchmark_and_all_its_processes_and_removes_its_folder(tmp_path, words, child, count, number):
     temp, cases = tmp_path / "temp", tmp_path / "cases.jsonl"
     temp.mkdir()
     docs = [{"id": f"d{number}", "text": f"words {number}"} for number in range(20_000)]
     cases.write_text(json.dumps({"name": "x", "docs": docs, "queries": [{"id": "q", "text": "words", "gold": ["d1"]}]}))
-    named = {"CASES": str(cases), "CORPUS": str(Path(__file__).parents[1] / "data" / "context.json")}
-    command = [*program(), "bench", *[named.get(word, word) for word in words.split()]]
-    with started(command, env={**os.environ, "TMPDIR": str(temp)}, stderr=subprocess.PIPE) as running:
-        until(lambda: list(temp.glob("*/*")) and sum([child in line for line in of_folder(temp)]) >= many)
+    paths = {"CASES": str(cases), "CORPUS": str(Path(__file__).parents[1] / "data" / "context.json")}
+    command = holdfast_command("bench", *[paths.get(word, word) for word in words.split()])
+    with start_process(command, env={**os.environ, "TMPDIR": str(temp)}, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: list(temp.glob("*/*")) and sum([child in line for line in processes_using(temp)]) >= count)
         assert running.poll() is None
-        running.send_signal(sign)
-        said = running.communicate(timeout=60)[1]
-    assert (running.returncode, b"Traceback" in said) == (130, False), said
+        running.send_signal(number)
+        stderr = running.communicate(timeout=60)[1]
+    assert (running.returncode, b"Traceback" in stderr) == (130, False), stderr
     assert list(temp.iterdir()) == []
-    until(lambda: not of_folder(temp))
+    wait_until(lambda: not processes_using(temp))
 
 
 @pytest.mark.battery
-def test_who_presses_ctrl_c_again_and_again_leaves_nothing_behind(tmp_path):
-    command, env = [*program(), "bench", *SPEED.split()], {**os.environ, "TMPDIR": str(tmp_path)}
-    with started(command, env=env, stderr=subprocess.PIPE) as running:
-        until(lambda: list(tmp_path.glob("*/*")))
-        for sign in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
-            running.send_signal(sign)
+def test_repeated_ctrl_c_leaves_nothing_behind(tmp_path):
+    command, env = holdfast_command("bench", *SPEED.split()), {**os.environ, "TMPDIR": str(tmp_path)}
+    with start_process(command, env=env, stderr=subprocess.PIPE) as running:
+        wait_until(lambda: list(tmp_path.glob("*/*")))
+        for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            running.send_signal(number)
             running.poll()
-        said = running.communicate(timeout=60)[1]
-    assert (running.returncode, b"Traceback" in said) == (130, False), said
+        stderr = running.communicate(timeout=60)[1]
+    assert (running.returncode, b"Traceback" in stderr) == (130, False), stderr
     assert list(tmp_path.iterdir()) == []
 
 
-class _Hesitant(threading.Thread):
-    """A server that answers the first request on a connection at once, and any other when nobody has hung up meanwhile."""
+class _SlowServer(threading.Thread):
+    """Answer the first request of each connection at once and the second after 0.2 s; count clients that close before that."""
 
-    def __init__(self, connections):
+    def __init__(self, count):
         super().__init__(daemon=True)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._connections = connections
+        self._count = count
         self.address = self._listener.getsockname()
-        self.unheard = 0
+        self.closed_early = 0
 
     def run(self):
         with self._listener, contextlib.ExitStack() as stack:
-            callers = [stack.enter_context(self._listener.accept()[0]) for _ in range(self._connections)]
-            for caller in callers:
-                self._answer(caller)
-            for caller in callers:
-                caller.recv(4096)
-                hung_up, _, _ = select.select([caller], [], [], 0.2)
-                self.unheard += bool(hung_up)
-                caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            connections = [stack.enter_context(self._listener.accept()[0]) for _ in range(self._count)]
+            for connection in connections:
+                self._answer(connection)
+            for connection in connections:
+                connection.recv(4096)
+                closed, _, _ = select.select([connection], [], [], 0.2)
+                self.closed_early += bool(closed)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
-    def _answer(self, caller):
-        caller.recv(4096)
-        caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    def _answer(self, connection):
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
-def test_what_is_under_way_when_the_time_is_over_is_waited_for_and_not_counted():
-    server = _Hesitant(3)
+def test_requests_under_way_at_the_end_are_waited_for_and_not_counted():
+    server = _SlowServer(3)
     server.start()
-    pressed = press(server.address, itertools.repeat(request("GET", "/", b"")), 3, 0.0)
+    result = send_requests(server.address, itertools.repeat(encode_request("GET", "/", b"")), 3, 0.0)
     server.join(30)
-    assert (pressed.answers, pressed.refused, server.unheard) == (3, 0, 0)
+    assert (result.responses, result.refused, server.closed_early) == (3, 0, 0)

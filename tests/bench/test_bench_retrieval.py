@@ -1,4 +1,4 @@
-"""`holdfast bench retrieval` and the comparison with peers: what goes in, how it is asked for, what is printed."""
+"""`holdfast bench retrieval` and the comparison with peers: input, queries and reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from peers import scale as peer_scale
 
 from holdfast import Answer, Hit, NotFound, Scope, UsageError
 from holdfast.cli import main
-from holdfast_bench import plot, retrieval
-from holdfast_bench.cases import Case, Doc, Query, half, read
-from holdfast_bench.ingest import moment
+from holdfast_bench import retrieval
+from holdfast_bench.retrieval import parse_date
+from holdfast_bench.retrieval_cases import Case, Doc, Query, read_cases, select_half
 
 SLICE = Path(__file__).parents[1] / "data" / "slice.jsonl"
 
@@ -37,7 +37,7 @@ CHAT = {
 
 
 class StubMemory:
-    """Finds by words in common, in the shape that Memory answers."""
+    """A stand-in for Memory that finds texts by common words."""
 
     def __init__(self, busy=0):
         self.texts, self.logged, self.stored, self.asked = {}, [], [], []
@@ -81,13 +81,13 @@ def chat(tmp_path):
     return path
 
 
-def measured(path, memory=None, **given):
+def measure(path, memory=None, **options):
     memory = memory or StubMemory()
-    return retrieval.measure(path, retrieval.Options(files=(path,), **given), lambda folder: memory), memory
+    return retrieval.measure(path, retrieval.Options(files=(path,), **options), lambda folder: memory), memory
 
 
-def test_what_was_said_is_logged_and_what_was_noted_is_stored(chat):
-    _, memory = measured(chat)
+def test_docs_with_a_speaker_are_logged_and_others_are_stored_as_notes(chat):
+    _, memory = measure(chat)
     assert memory.logged == [
         ("1", {"id": "D1:1", "text": "I have a grey cat", "role": "user", "speaker": "Mara", "time": "2025-05-08T00:00:00Z"}),
         ("1", {"id": "D1:2", "text": "what is the cat called", "role": "assistant", "time": "2025-05-08T00:00:00Z"}),
@@ -98,17 +98,17 @@ def test_what_was_said_is_logged_and_what_was_noted_is_stored(chat):
     ]
 
 
-def test_questions_are_asked_as_a_user_would_and_then_deeper_with_their_now(chat):
-    _, memory = measured(chat, mode="keyword")
+def test_a_question_is_asked_with_the_usual_limit_then_deeper_and_with_its_date(chat):
+    _, memory = measure(chat, mode="keyword")
     assert memory.asked[2:4] == [
-        ("grey cat", retrieval.USUAL, "keyword", "2025-06-30T00:00:00Z"),
+        ("grey cat", retrieval.LIMIT, "keyword", "2025-06-30T00:00:00Z"),
         ("grey cat", retrieval.DEPTH, "keyword", "2025-06-30T00:00:00Z"),
     ]
-    assert memory.asked[4] == ("tabs", retrieval.USUAL, "keyword", None)
+    assert memory.asked[4] == ("tabs", retrieval.LIMIT, "keyword", None)
 
 
-def test_the_figures_of_each_kind_and_of_all(chat):
-    report, _ = measured(chat)
+def test_figures_are_given_for_all_questions_and_each_kind(chat):
+    report, _ = measure(chat)
     assert (report.cases, report.docs, report.questions, report.degraded) == (1, 4, 3, 0)
     assert list(report.kinds) == ["all", "multi", "note", "single"]
     assert report.kinds["all"].docs["recall@5"].mean == 1
@@ -117,38 +117,38 @@ def test_the_figures_of_each_kind_and_of_all(chat):
 
 
 def test_two_runs_give_the_same_figures(chat):
-    assert measured(chat)[0].kinds == measured(chat)[0].kinds
+    assert measure(chat)[0].kinds == measure(chat)[0].kinds
 
 
-def test_everything_is_embedded_before_anything_is_asked(chat):
-    report, _ = measured(chat, StubMemory(busy=6))
+def test_all_docs_are_embedded_before_the_first_question(chat):
+    report, _ = measure(chat, StubMemory(busy=6))
     assert report.degraded == 0
 
 
-def test_an_excuse_is_told(chat):
+def test_degraded_answers_are_reported_with_their_reason(chat):
     class NoEmbedder(StubMemory):
         def recall(self, *given, **named):
             return super().recall(*given, **named).replace(degraded=True, reason="no embedder", mode="keyword")
 
-    report, _ = measured(chat, NoEmbedder())
+    report, _ = measure(chat, NoEmbedder())
     assert (report.degraded, report.reason, report.ran) == (3, "no embedder", ("keyword",))
-    assert "3 answers were degraded: no embedder" in retrieval.as_text(report)
+    assert "3 answers were degraded: no embedder" in retrieval.format_report(report)
 
 
-def test_halves_are_of_cases_or_of_the_questions_of_a_single_one(chat):
+def test_a_half_is_every_second_case_or_question_of_a_single_case(chat):
     several = [Case(str(n), (), ()) for n in range(5)]
-    assert [case.name for case in half(several, "A")] == ["0", "2", "4"]
-    assert [case.name for case in half(several, "B")] == ["1", "3"]
-    assert half(several, None) == several
-    assert [query.id for query in half(read(chat), "B")[0].queries] == ["q2"]
-    report, _ = measured(chat, half="A")
+    assert [case.name for case in select_half(several, "A")] == ["0", "2", "4"]
+    assert [case.name for case in select_half(several, "B")] == ["1", "3"]
+    assert select_half(several, None) == several
+    assert [query.id for query in select_half(read_cases(chat), "B")[0].queries] == ["q2"]
+    report, _ = measure(chat, half="A")
     assert (report.half, report.questions) == ("A", 2)
 
 
 def test_files_may_be_gzip(tmp_path):
     path = tmp_path / "chat.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(CHAT).encode()))
-    (case,) = read(path)
+    (case,) = read_cases(path)
     assert case.queries[0] == Query("q1", "grey cat", ("D1:1",), "single", "2025-06-30")
     assert case.docs[3] == Doc("n1", "use tabs in makefiles", "n1")
 
@@ -169,25 +169,25 @@ A = {"id": "a", "text": "b"}
         (([A], [{"id": "q", "text": "t", "gold": []}]), "query 'q' has no gold"), (([A, A], []), "two docs have the same id"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_case_is_named_and_what_it_lacks_is_said_in_words(tmp_path, capsys, line, said):
+def test_a_line_that_is_not_a_case_is_named_with_the_reason(tmp_path, capsys, line, said):
     path = tmp_path / "bad.jsonl"
     if not isinstance(line, str):
         line = json.dumps({"name": "x", "docs": line[0], "queries": line[1]})
     path.write_text(json.dumps(CHAT) + "\n" + line + "\n", encoding="utf-8")
     assert main(["bench", "retrieval", str(path)]) == 2
-    told = capsys.readouterr().err
-    assert f"{path}, line 2: " in told and said in told and "Error:" not in told
+    stderr = capsys.readouterr().err
+    assert f"{path}, line 2: " in stderr and said in stderr and "Error:" not in stderr
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_unreadable_files_are_rejected(tmp_path):
     with pytest.raises(NotFound):
-        read(tmp_path / "nothing.jsonl")
+        read_cases(tmp_path / "nothing.jsonl")
     (tmp_path / "odd.jsonl.gz").write_text("no gzip")
     with pytest.raises(UsageError, match="cannot be read"):
-        read(tmp_path / "odd.jsonl.gz")
+        read_cases(tmp_path / "odd.jsonl.gz")
 
 
-def test_words_are_understood(monkeypatch):
+def test_options_are_parsed(monkeypatch):
     asked = []
     monkeypatch.setattr(retrieval, "run", lambda options: asked.append(options) or 0)
     words = ["a", "--mode=semantic", "b", "--half", "B", "--limit-cases", "3", "--json", "--plot", "p.png"]
@@ -209,18 +209,18 @@ def test_the_command_measures_notes_in_a_real_home(tmp_path, capsys):
 
 
 @pytest.mark.battery
-def test_a_picture_is_drawn(chat, tmp_path):
-    report, _ = measured(chat)
-    plot.ready(tmp_path / "figures.png")
-    plot.draw([report, report], tmp_path / "figures.png")
+def test_a_plot_is_drawn(chat, tmp_path):
+    report, _ = measure(chat)
+    retrieval.check_plot(tmp_path / "figures.png")
+    retrieval.draw_plot([report, report], tmp_path / "figures.png")
     assert (tmp_path / "figures.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, monkeypatch):
+def test_an_impossible_plot_is_rejected_before_the_measurement(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="cannot draw"):
-        plot.ready(tmp_path / "figures.txt")
+        retrieval.check_plot(tmp_path / "figures.txt")
     with pytest.raises(NotFound):
-        plot.ready(tmp_path / "nowhere" / "figures.png")
+        retrieval.check_plot(tmp_path / "nowhere" / "figures.png")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match="matplotlib"):
         retrieval.run(retrieval.Options((SLICE,), plot=tmp_path / "figures.png"))
@@ -234,18 +234,18 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_the_work(tmp_path, mon
         ("March-15-2024", "2024-03-15T00:00:00Z"), ("some day", None),
     ],
 )  # fmt: skip
-def test_dates_as_transcripts_write_them(date, expected):
-    assert moment(date) == expected
+def test_dates_of_transcripts_are_parsed(date, expected):
+    assert parse_date(date) == expected
 
 
-def test_the_slice_we_ship_is_what_it_should_be():
-    *chats, notes = read(SLICE)
+def test_the_shipped_slice_has_its_known_contents():
+    *chats, notes = read_cases(SLICE)
     assert [len(case.docs) for case in chats] == [40] * 6
     assert sum(len(case.queries) for case in chats) == 60
     kinds = Counter(query.kind for case in chats for query in case.queries)
     assert kinds == dict.fromkeys(("single-hop", "speaker", "date", "paraphrase", "multi-hop"), 12)
     assert len(notes.docs) == 40 and len(notes.queries) == 30
-    assert all(moment(doc.date) for case in chats for doc in case.docs)
+    assert all(parse_date(doc.date) for case in chats for doc in case.docs)
     assert not any(doc.date or doc.speaker for doc in notes.docs)
 
 
@@ -253,58 +253,58 @@ def test_the_slice_we_ship_is_what_it_should_be():
 
 
 @pytest.mark.battery
-def test_a_floor_runs_in_a_process_of_its_own_and_a_peer_that_cannot_is_a_row_that_says_why(chat, tmp_path):
-    def python(peer, cache):
+def test_a_peer_runs_in_its_own_process_and_one_that_cannot_is_a_row_with_the_reason(chat, tmp_path):
+    def install(peer, cache):
         if peer.name == "chroma":
-            raise runner.Failed("cannot be installed: no such package")
+            raise runner.PeerError("cannot be installed: no such package")
         return sys.executable
 
     options = runner.Options((chat,), ("fts5", "chroma"), tmp_path / "cache")
-    fts5, chroma = runner.compare(read(chat), options, python)
+    fts5, chroma = runner.compare(read_cases(chat), options, install)
     assert fts5.questions == 3 and not fts5.failed
     assert fts5.docs["any@5"].mean == 1
     assert fts5.docs_per_s > 0 and fts5.peak_mb > 1
     assert chroma.failed == "cannot be installed: no such package"
-    table = runner.as_markdown({"chat": [fts5, chroma]}, "").splitlines()
+    table = runner.format_tables({"chat": [fts5, chroma]}, "").splitlines()
     assert table[0] == "chat"
     assert table[4].startswith("| fts5 3.") and "no such package" in table[5]
     assert len({line.count("|") for line in table[2:]}) == 1
 
 
-def test_a_peer_that_breaks_is_a_row_with_its_last_words(chat, tmp_path):
+def test_a_failing_peer_is_a_row_with_the_last_line_of_its_output(chat, tmp_path):
     options = runner.Options((chat,), ("langgraph",), tmp_path)
-    (row,) = runner.compare(read(chat), options, lambda peer, cache: sys.executable)
+    (row,) = runner.compare(read_cases(chat), options, lambda peer, cache: sys.executable)
     assert row.failed.startswith("did not run: ") and "langgraph" in row.failed
 
 
-def test_a_peer_never_sees_the_answers(chat):
-    assert "gold" not in runner._asked(read(chat)[0])
+def test_a_peer_never_gets_the_gold_docs(chat):
+    assert "gold" not in runner._encode_case(read_cases(chat)[0])
 
 
-def test_the_words_of_the_comparison(tmp_path, capsys):
-    assert runner.parse(["f", "--only", "mem0,chroma", "--cache", str(tmp_path)]).only == ("mem0", "chroma")
+def test_the_options_of_the_comparison_are_parsed(tmp_path, capsys):
+    assert runner.parse_args(["f", "--only", "mem0,chroma", "--cache", str(tmp_path)]).only == ("mem0", "chroma")
     assert runner.main(["--help"]) == 0 and "scripts/bench-peers" in capsys.readouterr().out
     assert runner.main(["f", "--only", "nobody"]) == 2
     assert runner.main(["f", "--nope"]) == 2 and "there is no option --nope" in capsys.readouterr().err
     assert runner.main([]) == 2
     assert runner.main([str(tmp_path / "nothing.jsonl")]) == 1
-    assert runner.parse(["--scale", "10,200"]).scale == (10, 200)  # which needs no file
+    assert runner.parse_args(["--scale", "10,200"]).scale == (10, 200)  # needs no file
     assert runner.main(["--scale", "0"]) == 2
 
 
 def test_every_peer_has_an_adapter():
-    there = {path.stem for path in Path(runner.__file__).parent.glob("with_*.py")}
-    assert there == {peer.adapter for peer in runner.PEERS}
+    modules = {path.stem for path in Path(runner.__file__).parent.glob("adapter_*.py")}
+    assert modules == {peer.adapter for peer in runner.PEERS}
 
 
-def test_a_peer_that_is_not_run_now_is_shown_from_an_earlier_run_and_marked(chat, tmp_path, capsys):
+def test_rows_of_an_earlier_run_are_shown_and_marked(chat, tmp_path, capsys):
     rows = tmp_path / "rows.json"
     assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 0
     assert "†" not in capsys.readouterr().out
-    kept = json.loads(rows.read_text())
-    (title,) = kept
-    kept[title][0] |= {"name": "chroma", "run": "2026-01-01T00:00:00Z"}  # what another peer measured another day
-    rows.write_text(json.dumps(kept))
+    saved = json.loads(rows.read_text())
+    (title,) = saved
+    saved[title][0] |= {"name": "chroma", "run": "2026-01-01T00:00:00Z"}  # a row of another peer from another day
+    rows.write_text(json.dumps(saved))
     assert runner.main([str(chat), "--only", "fts5", "--rows", str(rows)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("|")[1].strip().split()[0] for line in lines[4:6]] == ["fts5", "chroma"]
@@ -314,37 +314,37 @@ def test_a_peer_that_is_not_run_now_is_shown_from_an_earlier_run_and_marked(chat
 
 
 @pytest.mark.battery
-def test_holdfast_is_a_peer_of_the_same_run_with_the_same_measures(chat, tmp_path):
+def test_holdfast_is_measured_like_a_peer(chat, tmp_path):
     options = runner.Options((chat,), ("holdfast",), tmp_path)
-    (row,) = runner.compare(read(chat), options)
+    (row,) = runner.compare(read_cases(chat), options)
     assert row.failed == "" and row.questions == 3
     assert row.docs["any@5"].mean == 1
     assert row.docs_per_s > 0 and row.p95_ms >= row.p50_ms > 0 and row.peak_mb > 1
 
 
 @pytest.mark.battery
-def test_at_scale_every_peer_gets_the_same_texts_and_holdfast_finds_them(tmp_path):
-    first, second = list(peer_scale.data(300)), list(peer_scale.data(300))
-    assert first == second and len(first) == 3  # the questions, then sessions of 200 and 100
+def test_at_scale_the_input_is_reproducible_and_holdfast_finds_the_texts(tmp_path):
+    first, second = list(peer_scale.generate_input(300)), list(peer_scale.generate_input(300))
+    assert first == second and len(first) == 3  # the queries, then sessions of 200 and 100 docs
     docs = {doc["id"]: doc["text"] for line in first[1:] for doc in json.loads(line)}
-    asked = json.loads(first[0])
-    assert len(docs) == 300 and len(asked["warm"]) == 10 and len(asked["queries"]) == 40
-    assert all(set(query["text"].split()) <= set(docs[query["id"]].split()) for query in asked["queries"])
-    (row,) = runner.at_scale(300, runner.Options((), ("holdfast",), tmp_path))
+    queries = json.loads(first[0])
+    assert len(docs) == 300 and len(queries["warm"]) == 10 and len(queries["queries"]) == 40
+    assert all(set(query["text"].split()) <= set(docs[query["id"]].split()) for query in queries["queries"])
+    (row,) = runner.compare_at_scale(300, runner.Options((), ("holdfast",), tmp_path))
     assert row.failed == "" and row.docs == 300
     assert row.found > 0.8 and row.p50_ms > 0 and row.cpu_ms > 0
 
 
-def test_only_what_has_as_many_passages_is_compared():
-    ours = peer_scale.Row("holdfast", "1", "", 1000, 9.0, 10.0, 20.0, 10.0, 1.0, 100.0)
+def test_only_peers_with_the_same_number_of_passages_are_compared():
+    ours = peer_scale.ScaleRow("holdfast", "1", "", 1000, 9.0, 10.0, 20.0, 10.0, 1.0, 100.0)
     same = ours.replace(name="mem0-bm25", p50_ms=125.0, cpu_ms=50.0)
     fewer = ours.replace(name="mempalace", docs=500, p50_ms=40.0)
-    lines = peer_scale.as_markdown("1,000 passages", [ours, same, fewer], set()).splitlines()
+    lines = peer_scale.format_table("1,000 passages", [ours, same, fewer], set()).splitlines()
     cells = [[cell.strip() for cell in line.split("|")] for line in lines[4:]]
     assert [(row[6], row[8]) for row in cells] == [("1.0", "1.0"), ("12.5", "5.0"), ("", "")]
 
 
-def test_a_peer_that_takes_too_long_to_fill_is_measured_with_what_it_has(monkeypatch, tmp_path):
-    monkeypatch.setattr(peer_scale, "PATIENCE", 0)
-    (row,) = runner.at_scale(300, runner.Options((), ("holdfast",), tmp_path))
+def test_a_peer_that_takes_too_long_to_fill_is_measured_with_the_docs_it_has(monkeypatch, tmp_path):
+    monkeypatch.setattr(peer_scale, "FILL_SECONDS", 0)
+    (row,) = runner.compare_at_scale(300, runner.Options((), ("holdfast",), tmp_path))
     assert row.docs == 0 and row.found == 0

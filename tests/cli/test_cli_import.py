@@ -13,9 +13,9 @@ import sys
 import termios
 
 import pytest
-from cli_result import Said
-from http_gateway import served
-from waiting import until
+from cli_result import CliResult
+from http_gateway import run_gateway
+from wait import wait_until
 
 from holdfast import Busy, Conflict, Memory, Purged, Refused
 from holdfast.api.remote import bulk
@@ -42,7 +42,7 @@ def run(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
         code = main(["--project", "demo", *words])
-        return Said(code, *capsys.readouterr())
+        return CliResult(code, *capsys.readouterr())
 
     return run
 
@@ -598,7 +598,7 @@ def test_an_import_interrupted_while_its_answer_is_stuck_reports_on_stderr(home,
     running = subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     try:
-        until(lambda: pipe_is_full(reading))
+        wait_until(lambda: pipe_is_full(reading))
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=60)
     finally:

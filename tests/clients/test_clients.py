@@ -294,7 +294,7 @@ def test_openclaw_tells_each_session_in_each_folder_its_own(place, tmp_path):
     files = clients.load("openclaw").plugin(place.replace(command=(str(program),)))
     (tmp_path / "index.mjs").write_text(files["index.js"])
     (tmp_path / "ask.mjs").write_text(ASK)
-    words = [npm.node(), tmp_path / "ask.mjs"]
+    words = [npm.find_node(), tmp_path / "ask.mjs"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     start = "hook openclaw start"
@@ -335,7 +335,7 @@ def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(place,
     files = clients.load("opencode").plugin(place.replace(command=(str(program),)))
     (tmp_path / "holdfast.mjs").write_text(files["holdfast.js"])
     (tmp_path / "ask.mjs").write_text(TITLED)
-    words = [npm.node(), tmp_path / "ask.mjs"]
+    words = [npm.find_node(), tmp_path / "ask.mjs"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     systems, titled, agents, ids = json.loads(done.stdout)

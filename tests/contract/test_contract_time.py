@@ -250,7 +250,6 @@ def test_a_fact_of_a_file_with_prose_is_replaced_by_that_of_a_note_with_prose(an
     assert values(any_memory, "Telegram") == [("on", ("projects/demo/files/telegram.md:7",))]
 
 
-
 def test_a_farther_scope_or_a_text_in_quarantine_ends_nothing(any_memory, open_any):
     any_memory.fact("Python", "version", "3.11", on="2026-01-01")
     any_memory.fact("Python", "version", "3.12", on="2026-02-01", scope="global")

@@ -394,9 +394,7 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
     for label, oracle in oracles.items():
         mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == label]
         assert [(line.valid_to is None) for line in mine].count(True) == 1
-        assert sorted((at(line.valid_from), line.value) for line in mine) == sorted(
-            (at(on), v) for on, v in oracle.sets
-        )
+        assert sorted((at(line.valid_from), line.value) for line in mine) == sorted((at(on), v) for on, v in oracle.sets)
         for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
             assert values_at(text, label, when) == ([oracle.value(when)] if oracle.value(when) else [])
         current = next(line for line in mine if line.valid_to is None)
@@ -486,20 +484,14 @@ def test_a_line_is_closed_in_the_words_and_the_form_that_the_text_has():
         "[2026-03-20] s: C\nend"
     )
     text = "- [2026-03-01] ~~s: A~~ superseded on 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B")
     text = "- [2026-03-01] s: A (superseded 2026-03-09)"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 def test_an_old_line_a_person_closed_can_be_closed_earlier():
     text = "- ~~[2026-03-01] s: A~~ ended 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 @pytest.mark.parametrize(

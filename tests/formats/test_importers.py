@@ -322,7 +322,7 @@ def test_a_long_text_is_cut_with_a_mark_and_a_tools_sooner(put):
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_a_document_is_read_alike_whatever_the_size_of_its_chunks(put, monkeypatch, chunk):
-    rows = [{"role": "user", "content": f"é{{[\\\"{number}", "id": number} for number in range(20)]
+    rows = [{"role": "user", "content": f'é{{[\\"{number}', "id": number} for number in range(20)]
     document = json.dumps({"n": 12345, "messages": rows, "z": [1]}, ensure_ascii=False).replace(",", " ,\n")
     path = put(b"\xef\xbb\xbf" + document.encode())
     whole = read(path)

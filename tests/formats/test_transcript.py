@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import NASTY, raw_texts, stamps
+from strategies import SPECIAL_TEXTS, raw_texts, stamps
 
 from holdfast.errors import UsageError
 from holdfast.formats import transcript
@@ -207,7 +207,7 @@ def test_what_is_rendered_into_a_file_is_taken_out_and_a_stray_mark_eats_nothing
     assert transcript.strip_own_output("I saw <!-- holdfast:begin --> in a file") == "I saw <!-- holdfast:begin --> in a file"
 
 
-@given(st.lists(st.sampled_from(NASTY) | st.text(max_size=5), max_size=10).map("".join))
+@given(st.lists(st.sampled_from(SPECIAL_TEXTS) | st.text(max_size=5), max_size=10).map("".join))
 def test_a_text_without_a_block_is_kept_byte_for_byte(text):
     if '<holdfast-memory id="' not in text and "<!-- holdfast:begin -->" not in text:
         assert transcript.strip_own_output(text) == text

@@ -227,9 +227,7 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
 
 
 @given(
-    some.raw_texts
-    | some.broken_texts
-    | st.binary(max_size=80).map(lambda data: data.decode("utf-8", "surrogateescape")),
+    some.raw_texts | some.broken_texts | st.binary(max_size=80).map(lambda data: data.decode("utf-8", "surrogateescape")),
     st.integers(0, 2**40),
 )
 @example("---\ntags: [\udcff]\nid: \udcff\nsource: {agent: \udcff}\n---\n# \udcff\n- [2026-01-01] \udcff: \udcfe\n", 0)

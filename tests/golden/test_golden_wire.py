@@ -1,4 +1,4 @@
-"""What a client sends to a gateway, request by request, is what the golden file says."""
+"""The requests that a remote client sends to a gateway are exactly those of the golden file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 
 from golden import compare
 from holdfast import HoldfastError, Memory
 
-LEFT_OUT = {"host", "user-agent", "accept-encoding", "connection", "content-length", "transfer-encoding"}
-HIDDEN = {"authorization", "idempotency-key"}  # that they are sent matters, not what they say
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token and is none; it is redacted before it is sent
+IGNORED_HEADERS = {"host", "user-agent", "accept-encoding", "connection", "content-length", "transfer-encoding"}
+MASKED_HEADERS = {"authorization", "idempotency-key"}  # their values vary
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token but is not one; it is redacted before it is sent
 TURNS = [{"id": "t1", "role": "user", "content": "said by the harbour"}, {"speaker": "Bo", "text": "yes"}]
 CALLS = {
     "store": lambda m: m.store("harbour words, the first", key="k", tags="a,b", type="feedback"),
@@ -105,8 +105,8 @@ CALLS = {
 }  # fmt: skip
 
 
-class Recorder:
-    """A server that records requests, asks the gateway and answers what it answered."""
+class RecordingProxy:
+    """A proxy to the gateway that records requests."""
 
     def __init__(self, port: int) -> None:
         self.requests: list[dict] = []
@@ -115,22 +115,22 @@ class Recorder:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def handle_one(self) -> None:
+            def forward(self) -> None:
                 data = self.rfile.read(int(self.headers.get("content-length") or 0))
-                recorder.requests.append(recorded(self.command, self.path, self.headers.items(), data))
+                recorder.requests.append(describe_request(self.command, self.path, self.headers.items(), data))
                 connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                headers = {name: value for name, value in self.headers.items() if name.lower() not in LEFT_OUT}
+                headers = {name: value for name, value in self.headers.items() if name.lower() not in IGNORED_HEADERS}
                 connection.request(self.command, self.path, data or None, headers)
                 response = connection.getresponse()
-                answer = response.read()
+                content = response.read()
                 connection.close()
                 self.send_response(response.status)
                 self.send_header("Content-Type", response.headers.get("content-type", ""))
-                self.send_header("Content-Length", str(len(answer)))
+                self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(answer)
+                self.wfile.write(content)
 
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = forward
 
             def log_message(self, *_) -> None:
                 pass
@@ -147,35 +147,36 @@ class Recorder:
         self.server.server_close()
 
 
-def recorded(method, target, headers, data):
-    told = {name.lower(): value for name, value in headers if name.lower() not in LEFT_OUT}
-    told |= dict.fromkeys(HIDDEN & set(told), "...")
+def describe_request(method, target, headers, data):
+    shown = {name.lower(): value for name, value in headers if name.lower() not in IGNORED_HEADERS}
+    shown |= dict.fromkeys(MASKED_HEADERS & set(shown), "...")
     body = data.decode("utf-8")
-    if "ndjson" in told.get("content-type", ""):
+    if "ndjson" in shown.get("content-type", ""):
         body = [json.loads(line) for line in body.splitlines()]
     elif body:
         body = json.loads(body)
-    return {"request": f"{method} {target}", "headers": told, "body": body or None}
+    return {"request": f"{method} {target}", "headers": shown, "body": body or None}
 
 
-def without_ids(text):
+def mask_ids(text):
+    """Replace tokens, ids and digests, which differ in each run."""
     text = re.sub(r"\b01[0-9A-HJKMNP-TV-Z]{14}\b", "ID", text.replace(TOKEN, "TOKEN"))
     return re.sub(r"\b(?!0{32})[0-9a-f]{32}\b", "DIGEST", text)
 
 
 @pytest.fixture
-def requests_of(home, tmp_path, monkeypatch):
+def record_requests(home, tmp_path, monkeypatch):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     monkeypatch.chdir(tmp_path)
     turn = {"session": "s5", "id": "i1", "role": "user", "content": "How long?", "time": "2026-01-07T08:00:00Z"}
     (tmp_path / "chat.jsonl").write_text(json.dumps(turn) + "\n")
-    with served(home) as gateway, Recorder(gateway.port) as recorder:
+    with run_gateway(home) as gateway, RecordingProxy(gateway.port) as recorder:
         address = f"http://127.0.0.1:{recorder.server.server_port}"
         token = gateway.agent("ada", "operator").token
         with Memory(address, token=token, project="demo", session="s9", origin="user", cwd=tmp_path) as memory:
 
-            def ask(call):
+            def record(call):
                 recorder.requests.clear()
                 try:
                     call(memory)
@@ -184,12 +185,12 @@ def requests_of(home, tmp_path, monkeypatch):
                     outcome = f"{type(error).__name__}: {error.message}"
                 return {"outcome": outcome, "requests": list(recorder.requests)}
 
-            yield ask
+            yield record
 
 
-def test_requests(requests_of):
-    told = {name: requests_of(call) for name, call in CALLS.items()}
-    compare.check("wire.json", without_ids(json.dumps(told, ensure_ascii=False, indent=1, sort_keys=True)) + "\n")
+def test_requests(record_requests):
+    requests = {name: record_requests(call) for name, call in CALLS.items()}
+    compare.check("wire.json", mask_ids(json.dumps(requests, ensure_ascii=False, indent=1, sort_keys=True)) + "\n")
 
 
 def test_every_method_is_called():

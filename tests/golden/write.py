@@ -1,4 +1,4 @@
-"""Write the golden files again, after a change that is meant to be seen from outside:
+"""Write the golden files again, after an intended change of a public interface:
 
     python tests/golden/write.py            help, API, MCP, settings, errors, wire requests, answers
     python tests/golden/write.py --homes    also the stores in `home/` and `postgres.jsonl`
@@ -17,13 +17,14 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 
 
-def main(words: list[str]) -> int:
-    if words not in ([], ["--homes"]):
+def main(arguments: list[str]) -> int:
+    """Run the golden tests so that they write their files, and return the exit status."""
+    if arguments not in ([], ["--homes"]):
         print(__doc__)
         return 2
     files = sorted(str(path) for path in TESTS.rglob("test_golden_*.py"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files]
-    env = {**os.environ, "GOLDEN_WRITE": "homes" if words else "texts"}
+    env = {**os.environ, "GOLDEN_WRITE": "homes" if arguments else "texts"}
     code = subprocess.run(command, env=env, cwd=TESTS.parent).returncode
     subprocess.run(["git", "status", "--short", "--", str(TESTS / "golden")], cwd=TESTS.parent)
     return code

@@ -376,9 +376,7 @@ def test_the_first_transcript_of_a_scope_is_heard_of(memory, child, home):
 # --- kinds -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "mode", ["keyword", "recent"]
-)
+@pytest.mark.parametrize("mode", ["keyword", "recent"])
 def test_one_kind_alone(memory, mode):
     memory.store("the harbour note", key="n")
     memory.files.create("/memories/plan.md", "the harbour file")

@@ -169,9 +169,7 @@ def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, ex
     owners, numbers, found = index.vectors.vectors_of(model, [1], wanted)
     assert owners.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
     assert numbers.tolist() == [0, 1, 2] * 4
-    expected = unpack(pack(rows)[1])[
-        [(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]
-    ]
+    expected = unpack(pack(rows)[1])[[(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]]
     assert np.allclose(found, expected, atol=1e-6)
 
 

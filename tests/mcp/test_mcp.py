@@ -11,7 +11,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp.client.client import Client
-from mcp_raw import INITIALIZE, Raw
+from mcp_raw import INITIALIZE, RawMcpClient
 from mcp_result import Result
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -29,7 +29,7 @@ def start(home, tmp_path):
     started = []
 
     def start_(*words, cwd=tmp_path / "nowhere", **env):
-        started.append(Raw(home, *words, cwd=cwd, **env))
+        started.append(RawMcpClient(home, *words, cwd=cwd, **env))
         return started[-1]
 
     yield start_
@@ -41,7 +41,7 @@ def start(home, tmp_path):
 def server(start):
     """One that has been greeted."""
     server = start()
-    server.greet()
+    server.initialize()
     return server
 
 
@@ -51,7 +51,7 @@ def server(start):
 @pytest.mark.parametrize("version", early_handshake.VERSIONS)
 def test_the_handshake_speaks_the_version_that_was_asked_for(start, version):
     server = start()
-    said = server.greet(protocolVersion=version)
+    said = server.initialize(protocolVersion=version)
     assert said["protocolVersion"] == version
     assert server.close() == 0  # also while it still loads what answers calls
     assert said["serverInfo"]["name"] == "holdfast" and said["serverInfo"]["version"] == __version__
@@ -59,12 +59,12 @@ def test_the_handshake_speaks_the_version_that_was_asked_for(start, version):
 
 
 def test_a_version_that_nobody_knows_gets_the_newest_with_a_handshake(start):
-    assert start().greet(protocolVersion="1999-01-01")["protocolVersion"] == early_handshake.VERSIONS[-1]
+    assert start().initialize(protocolVersion="1999-01-01")["protocolVersion"] == early_handshake.VERSIONS[-1]
 
 
 @pytest.mark.promise("D3")
 def test_the_server_teaches_when_to_recall_what_to_keep_and_what_not(start):
-    taught = start().greet()["instructions"]
+    taught = start().initialize()["instructions"]
     assert len(taught) < 2000  # some clients cut what is longer
     for word in ("Recall", "Store", "Do not store", "global", "session", "agent", "feedback", "reference", "secrets", "folder"):
         assert word in taught
@@ -77,7 +77,7 @@ def test_a_client_that_probes_for_a_handshakeless_protocol_is_told_no_at_once_an
     server = start()
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
     assert server.ask("server/discover", {"_meta": meta})["error"]["code"] == -32601
-    assert server.greet()["protocolVersion"] == "2025-11-25"
+    assert server.initialize()["protocolVersion"] == "2025-11-25"
     assert server.call("memory_recall", query="anything").keys == []
 
 
@@ -85,7 +85,7 @@ def test_a_client_that_probes_for_a_handshakeless_protocol_is_told_no_at_once_an
 def test_an_unknown_method_is_answered_before_and_after_the_handshake(start, later):
     server = start()
     if later:
-        server.greet()
+        server.initialize()
         server.call("memory_recall", query="anything")  # by now the SDK answers
     assert server.ask("no/such/method")["error"]["code"] == -32601
     assert server.ask("completion/complete", {"ref": {"type": "ref/prompt", "name": "boot"}, "argument": {
@@ -96,13 +96,13 @@ def test_an_unknown_method_is_answered_before_and_after_the_handshake(start, lat
 def test_a_request_before_the_handshake_is_refused_and_the_handshake_still_works(start):
     server = start()
     assert "error" in server.ask("tools/list")
-    assert server.greet()["serverInfo"]["name"] == "holdfast"
+    assert server.initialize()["serverInfo"]["name"] == "holdfast"
 
 
 def test_an_initialize_that_lacks_something_is_an_error_and_a_whole_one_still_works(start):
     server = start()
     assert server.ask("initialize", {"protocolVersion": "2025-11-25"})["error"]["code"] == -32602
-    assert server.greet()["serverInfo"]["name"] == "holdfast"
+    assert server.initialize()["serverInfo"]["name"] == "holdfast"
 
 
 def test_everything_may_come_in_one_breath(start):
@@ -180,7 +180,7 @@ NONSENSE = [
 def test_nonsense_on_the_wire_neither_hangs_nor_ends_it(start, greeted):
     server = start()
     if greeted:
-        server.greet()
+        server.initialize()
         server.call("memory_recall", query="x")
     for number, line in enumerate(NONSENSE):
         server.write(line)
@@ -279,7 +279,7 @@ def test_settings_that_cannot_be_followed_are_told_to_the_agent_and_can_be_mende
     home.mkdir()
     (home / "config.toml").write_text("[memory\n")
     server = start()
-    server.greet()
+    server.initialize()
     assert "config.toml" in server.refused("memory_recall", query="x")
     (home / "config.toml").unlink()
     assert server.call("memory_recall", query="x").keys == []
@@ -291,7 +291,7 @@ def test_settings_that_cannot_be_followed_are_told_to_the_agent_and_can_be_mende
 @pytest.mark.promise("promise-2")
 def test_servers_on_one_home_see_each_others_notes_at_once(start):
     one, two = start(), start()
-    one.greet(), two.greet()
+    one.initialize(), two.initialize()
     for number in range(5):
         one.call("memory_store", text=f"From the first: harbour {number}.", key=f"one-{number}", scope="global")
         two.call("memory_store", text=f"From the second: harbour {number}.", key=f"two-{number}", scope="global")
@@ -308,7 +308,7 @@ def test_calls_run_beside_each_other(server):
         server.send({"jsonrpc": "2.0", "id": f"n{number}", "method": "tools/call", "params": params})
     answers = [server.read() for _ in range(60)]
     assert {answer["id"] for answer in answers} == {f"n{number}" for number in range(60)}
-    assert {Result.of(answer["result"]).partition(" ")[0] for answer in answers} == {"Created"}
+    assert {Result.parse(answer["result"]).partition(" ")[0] for answer in answers} == {"Created"}
 
 
 def test_the_end_of_stdin_ends_it_cleanly_when_all_that_was_asked_is_answered(start, truth):
@@ -325,7 +325,7 @@ def test_the_end_of_stdin_ends_it_cleanly_when_all_that_was_asked_is_answered(st
     answered = [json.loads(line)["id"] for line in server.process.stdout]
     assert answered[0] == 1 and sorted(answered[1:]) == sorted(f"w-{number}" for number in range(20))
     assert server.close() == 0
-    assert "".join(server.heard) == "" and len([name for name in truth() if "/notes/w-" in name]) == 20
+    assert "".join(server.stderr_lines) == "" and len([name for name in truth() if "/notes/w-" in name]) == 20
 
 
 def test_a_call_that_was_cancelled_holds_up_nothing_at_the_end(server):
@@ -349,7 +349,7 @@ def test_a_signal_ends_it_cleanly(server, home, sign, early):
     server.process.send_signal(sign)
     assert server.process.wait(60) == 0
     server.close()
-    assert "Traceback" not in "".join(server.heard)
+    assert "Traceback" not in "".join(server.stderr_lines)
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -360,7 +360,7 @@ def test_a_client_that_stops_reading_ends_it_without_a_traceback(server, early):
     server.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert server.process.wait(60) == 0
     server._ear.join(60)
-    assert "Traceback" not in "".join(server.heard)
+    assert "Traceback" not in "".join(server.stderr_lines)
 
 
 def test_stdout_is_the_protocols_alone_and_a_failure_nobody_foresaw_is_one_line_for_the_agent(start, home, tmp_path):
@@ -370,12 +370,12 @@ def test_stdout_is_the_protocols_alone_and_a_failure_nobody_foresaw_is_one_line_
         "    1 / (args[0] != 'boom')\n"
         "    return _recall(self, *args, **named)\nholdfast.api.memory.Memory.recall = recall\n")  # fmt: skip
     server = start(PYTHONPATH=str(tmp_path))
-    server.greet()
+    server.initialize()
     assert server.call("memory_recall", query="x").keys == []
     told = server.refused("memory_recall", query="boom")
     assert "ZeroDivisionError" in told and "holdfast doctor" in told and "\n" not in told
     server.close()
-    assert "stray bytes" in "".join(server.heard) and "Traceback" in "".join(server.heard)
+    assert "stray bytes" in "".join(server.stderr_lines) and "Traceback" in "".join(server.stderr_lines)
 
 
 # --- beside the calls ---------------------------------------------------------------------------------------------------
@@ -384,12 +384,12 @@ def test_stdout_is_the_protocols_alone_and_a_failure_nobody_foresaw_is_one_line_
 def test_while_it_runs_it_answers_other_commands_and_leaves_nothing_behind(start, home, open_memory):
     open_memory().store("harbour words", key="k", scope="global")
     server = start()
-    server.greet()
+    server.initialize()
     server.call("memory_recall", query="harbour")
     path = home / "run" / resident.SOCKET_NAME
     _until(lambda: path.exists() and resident.recall(str(home), {"project": "demo"}, {"query": "harbour"}))
     second = start()  # finds the place taken, and works all the same
-    second.greet()
+    second.initialize()
     assert second.call("memory_recall", query="harbour").keys == ["k"]
     assert server.close() == 0
     assert not path.exists()
@@ -401,7 +401,7 @@ def test_what_has_expired_is_archived_in_the_background_when_it_starts(start, ho
     clock.set("2020-01-01T00:00:00Z")
     memory.store("An old plan.", key="old")
     server = start()
-    server.greet()
+    server.initialize()
     server.call("memory_recall", query="nothing of the kind")  # to find it would be a use
     _until(lambda: not note_file("old").exists())
     assert [one.key for one in memory.trash()] == ["old"]
@@ -409,7 +409,7 @@ def test_what_has_expired_is_archived_in_the_background_when_it_starts(start, ho
 
 def test_starting_and_asking_makes_no_home(start, home):
     server = start()
-    server.greet()
+    server.initialize()
     server.call("memory_recall", query="x")
     server.ask("resources/list")
     assert server.close() == 0

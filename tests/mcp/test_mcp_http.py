@@ -17,10 +17,10 @@ import pytest
 import uvicorn
 from mcp.client.client import Client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-from mcp_fixtures import dressed
+from mcp_fixtures import add_conformance_fixtures
 from mcp_raw import HOLDFAST, INITIALIZE
 from mcp_result import Result
-from mcp_sdk import result_of, run
+from mcp_sdk import parse_result, run
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -117,9 +117,9 @@ def test_an_agent_works_over_http_and_the_servers_own_folder_says_nothing(served
     async def talk(mode):
         async with reached(served, bearer, mode) as client:
             stored = await client.call_tool("memory_store", {"text": f"Harbour {mode}.", "key": mode, "folder": str(tmp_path)})
-            assert result_of(stored).project["found_by"] == "argument"
+            assert parse_result(stored).project["found_by"] == "argument"
             found = await client.call_tool("memory_recall", {"query": "harbour", "folder": str(tmp_path)})
-            assert mode in result_of(found).keys
+            assert mode in parse_result(found).keys
             lost = await client.call_tool("memory_store", {"text": "Harbour."})
             assert lost.is_error and "folder" in lost.content[0].text
 
@@ -208,7 +208,7 @@ def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
         async def talk():
             async with Client(f"{address}/mcp/", mode="legacy") as client:
                 stored = await client.call_tool("memory_store", {"text": "Harbour.", "key": "k"})
-                assert result_of(stored).project == {"id": "demo", "found_by": "setting"}
+                assert parse_result(stored).project == {"id": "demo", "found_by": "setting"}
 
         run(talk)
         place = address.removeprefix("http://")
@@ -237,7 +237,7 @@ def test_a_port_that_is_taken_or_does_not_exist_is_said(served, home, tmp_path):
 
 def conformance(address, tmp_path, *words):
     return subprocess.run(
-        [*npm.program(*CONFORMANCE), "server", "--url", address, *words],
+        [*npm.find_command(*CONFORMANCE), "server", "--url", address, *words],
         capture_output=True, text=True, timeout=200, cwd=tmp_path, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
@@ -261,9 +261,10 @@ def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks
 def test_the_inspector_lists_calls_and_reads(home, tmp_path):
     def inspect(*words, code=0):
         done = subprocess.run(
-            [*npm.program(*INSPECTOR, "mcp-inspector"), "--cli", *HOLDFAST, "mcp", "--home", str(home), "--method", *words],
+            [*npm.find_command(*INSPECTOR, "mcp-inspector"), "--cli", *HOLDFAST, "mcp", "--home", str(home), "--method",
+             *words],
             capture_output=True, text=True, timeout=200, cwd=tmp_path, stdin=subprocess.DEVNULL,
-            env={**os.environ, "PATH": f"{npm.node().parent}:{os.environ['PATH']}"},
+            env={**os.environ, "PATH": f"{npm.find_node().parent}:{os.environ['PATH']}"},
         )  # fmt: skip
         assert (done.returncode == 0) == (code == 0), done.stdout + done.stderr
         return json.loads(done.stdout) if code == 0 else done.stdout + done.stderr
@@ -272,9 +273,9 @@ def test_the_inspector_lists_calls_and_reads(home, tmp_path):
     assert len(listed) == 8 and all(tool["description"] and tool["annotations"] for tool in listed)
     call = ("tools/call", "--tool-name")
     stored = inspect(*call, "memory_store", "--tool-arg", "text=Harbour words.", "key=k", "scope=global")
-    assert Result.of(stored).startswith("Created ")
+    assert Result.parse(stored).startswith("Created ")
     found = inspect(*call, "memory_recall", "--tool-arg", "query=harbour")
-    assert Result.of(found).keys == ["k"]
+    assert Result.parse(found).keys == ["k"]
     assert "folder" in inspect(*call, "memory_store", "--tool-arg", "text=Nowhere.", code=1)
     resources = {one["uri"] for one in inspect("resources/list")["resources"]}
     assert resources == {"holdfast://briefing", "holdfast://notes/global/k"}

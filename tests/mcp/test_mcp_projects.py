@@ -170,13 +170,13 @@ def test_roots_are_asked_for_once_and_again_when_they_have_changed(home, nowhere
 
     async def talk():
         async with Agent(home, roots=[first]) as agent:
-            assert agent.asked == 0
+            assert agent.roots_requests == 0
             assert (await used(agent))["folder"] == str(first)
             agent.roots = [second]
-            assert (await used(agent))["folder"] == str(first) and agent.asked == 1
+            assert (await used(agent))["folder"] == str(first) and agent.roots_requests == 1
             with pytest.warns(Warning):
                 await agent.client.send_roots_list_changed()
-            assert (await used(agent))["folder"] == str(second) and agent.asked == 2
+            assert (await used(agent))["folder"] == str(second) and agent.roots_requests == 2
 
     run(talk)
 
@@ -188,13 +188,13 @@ def test_roots_that_change_while_they_are_told_are_asked_for_again(home, nowhere
         async with Agent(home, roots=[first]) as agent:
 
             async def change():
-                agent.roots, agent.meanwhile = [second], None
+                agent.roots, agent.before_roots = [second], None
                 with pytest.warns(Warning):
                     await agent.client.send_roots_list_changed()
 
-            agent.meanwhile = change
+            agent.before_roots = change
             assert (await used(agent))["folder"] == str(first)
-            assert (await used(agent))["folder"] == str(second) and agent.asked == 2
+            assert (await used(agent))["folder"] == str(second) and agent.roots_requests == 2
 
     run(talk)
 

@@ -14,7 +14,7 @@ import pytest
 from http_gateway import Client
 from mcp_raw import HOLDFAST
 from postgres_server import TRIAL_SQL as SQL
-from postgres_server import name_of, put
+from postgres_server import database_name, put
 from test_http_serve import started
 
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
@@ -41,7 +41,7 @@ def open_at(tmp_path):
 @pytest.fixture
 def owned(empty_postgres_url, postgres_databases):
     """A database whose owner of the schema is no superuser, migrated without pgvector; its name and that owner's address."""
-    server, name = postgres_databases.server, name_of(empty_postgres_url)
+    server, name = postgres_databases.server, database_name(empty_postgres_url)
     for role in ("keeper LOGIN", "holdfast_app"):
         server.sql(f"DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     server.sql("GRANT holdfast_app TO keeper")
@@ -156,11 +156,11 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
 
 @pytest.mark.battery
 def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, postgres_url, postgres_databases):
-    server, login = postgres_databases.server, f"guest_{name_of(postgres_url)}"
+    server, login = postgres_databases.server, f"guest_{database_name(postgres_url)}"
     server.sql(f"CREATE ROLE {login} LOGIN")
     try:
         server.sql(f"GRANT holdfast_app TO {login}")
-        memory = open_at(server.url(name_of(postgres_url), login), store_read=postgres_url)
+        memory = open_at(server.url(database_name(postgres_url), login), store_read=postgres_url)
         memory.store("The harbour opens at seven.", key="harbour")
         server.sql(f"ALTER ROLE {login} CONNECTION LIMIT 1")  # which the memory has by now
         (problem,) = [one for one in memory.check() if one.code == "replica"]
@@ -177,7 +177,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
 @pytest.mark.battery
 def test_a_replica_that_was_promoted_is_named_too():
 
-    with postgres_server.folder_of_its_own() as folder:
+    with postgres_server.temporary_folder() as folder:
         primary, standby = postgres_server.Server(folder / "one").make().start(), postgres_server.Server(folder / "two")
         try:
             standby.follow(primary, "two").start()
@@ -193,7 +193,7 @@ def test_a_replica_that_was_promoted_is_named_too():
 def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_trial, postgres_databases, caplog):
     server = postgres_databases.server
     server.sql("DROP ROLE IF EXISTS late")
-    read_url = server.url(name_of(open_trial().settings.url), "late")
+    read_url = server.url(database_name(open_trial().settings.url), "late")
     trial = open_trial(read_url=read_url)
     put(trial, 1)
     pool = pool_of(trial.settings, "read")
@@ -295,7 +295,7 @@ def test_migrate_by_a_login_that_may_not_finds_nothing_to_do_where_all_is_done(p
     server = postgres_databases.server
     server.sql("DO $$ BEGIN CREATE ROLE usher LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     server.sql("GRANT holdfast_app TO usher")
-    done = holdfast(tmp_path, "migrate", "--store", server.url(name_of(postgres_url), "usher"))
+    done = holdfast(tmp_path, "migrate", "--store", server.url(database_name(postgres_url), "usher"))
     assert done.returncode == 0 and "nothing to do" in done.stdout + done.stderr
 
 

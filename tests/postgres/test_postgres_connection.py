@@ -15,7 +15,7 @@ import postgres_server
 import psycopg
 import pytest
 from postgres_server import TRIAL_SQL as SQL
-from postgres_server import name_of, put
+from postgres_server import database_name, put
 
 from holdfast import Memory
 from holdfast.errors import Busy, ConfigError, Conflict, InvalidText, Trouble
@@ -34,14 +34,18 @@ def test_ten_processes_that_migrate_at_once_apply_each_step_once(empty_postgres_
     said = [process.communicate(timeout=120) for process in started]
     assert [process.returncode for process in started] == [0] * 10, said
     assert sum(int(out) for out, _ in said) == newest_version()
-    rows = postgres_databases.server.sql("SELECT number FROM holdfast.migration ORDER BY number", name_of(empty_postgres_url))
+    rows = postgres_databases.server.sql(
+        "SELECT number FROM holdfast.migration ORDER BY number", database_name(empty_postgres_url)
+    )
     assert [row[0] for row in rows] == list(range(1, newest_version() + 1))
     assert migrate(empty_postgres_url) == []
 
 
 @pytest.mark.promise("A7")
 def test_a_migration_that_was_edited_is_refused(postgres_url, postgres_databases):
-    postgres_databases.server.sql("UPDATE holdfast.migration SET digest = 'other' WHERE number = 2", name_of(postgres_url))
+    postgres_databases.server.sql(
+        "UPDATE holdfast.migration SET digest = 'other' WHERE number = 2", database_name(postgres_url)
+    )
     with pytest.raises(ConfigError, match="in another form"):
         migrate(postgres_url)
 
@@ -52,14 +56,14 @@ def test_a_step_that_fails_leaves_nothing_of_itself(empty_postgres_url, postgres
     monkeypatch.setattr(migrations, "FOLDER", str(tmp_path / "steps"))
     with pytest.raises(Trouble):
         migrate(empty_postgres_url)
-    server, name = postgres_databases.server, name_of(empty_postgres_url)
+    server, name = postgres_databases.server, database_name(empty_postgres_url)
     assert server.sql("SELECT to_regclass('holdfast.half') IS NULL, max(number) < 9999 FROM holdfast.migration", name) == [
         (True, True)
     ]
 
 
 def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(postgres_url, postgres_databases, tmp_path):
-    server, name = postgres_databases.server, name_of(postgres_url)
+    server, name = postgres_databases.server, database_name(postgres_url)
     (step,) = Path(migrations.FOLDER).glob("*_entries.sql")
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
         for number in range(3):
@@ -77,7 +81,7 @@ def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(p
 
 
 def test_notes_that_were_catalogued_before_are_read_again_for_their_facts(postgres_url, postgres_databases, tmp_path, clock):
-    server, name = postgres_databases.server, name_of(postgres_url)
+    server, name = postgres_databases.server, database_name(postgres_url)
     (step,) = Path(migrations.FOLDER).glob("*_entries.sql")
     closed = "\n- [2026-01-01] colour: red (SUPERSEDED 2026-03-01)"
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
@@ -104,13 +108,13 @@ def test_the_first_use_migrates(empty_postgres_url):
 def test_a_login_that_may_not_migrate_is_told_who_does(empty_postgres_url, postgres_databases):
     server = postgres_databases.server
     server.sql("DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    url = server.url(name_of(empty_postgres_url), "clerk")
+    url = server.url(database_name(empty_postgres_url), "clerk")
     with pytest.raises(ConfigError, match="holdfast migrate"):
         Database(PostgresSettings(url=url), SQL, 10).rows("who")
 
 
 def test_a_login_with_nothing_but_the_role_can_use_memory_and_nothing_else(open_trial, trial_url, postgres_databases):
-    server, name = postgres_databases.server, name_of(trial_url)
+    server, name = postgres_databases.server, database_name(trial_url)
     server.sql("DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     url = server.url(name, "clerk")
     with pytest.raises(ConfigError, match="holdfast_app"):
@@ -142,7 +146,7 @@ def test_an_owner_who_may_make_roles_and_is_no_superuser_migrates_and_then_uses_
 
 
 def test_the_owner_of_the_schema_needs_no_right_to_make_schemas(empty_postgres_url, postgres_databases):
-    server, name = postgres_databases.server, name_of(empty_postgres_url)
+    server, name = postgres_databases.server, database_name(empty_postgres_url)
     server.sql("DO $$ BEGIN CREATE ROLE tenant_of_it LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     server.sql("DO $$ BEGIN CREATE ROLE holdfast_app; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     server.sql("GRANT holdfast_app TO tenant_of_it")
@@ -154,7 +158,7 @@ def test_the_owner_of_the_schema_needs_no_right_to_make_schemas(empty_postgres_u
 
 def test_a_database_of_a_newer_holdfast_is_refused(postgres_url, postgres_databases):
     statement = "INSERT INTO holdfast.migration (number, name, digest) VALUES (9999, 'later', '')"
-    postgres_databases.server.sql(statement, name_of(postgres_url))
+    postgres_databases.server.sql(statement, database_name(postgres_url))
     with pytest.raises(ConfigError, match="newer Holdfast"):
         Database(PostgresSettings(url=postgres_url), SQL, 10).rows("who")
 
@@ -294,7 +298,7 @@ def test_reading_shares_one_transaction_among_rooms_and_survives_an_error(open_t
 
 def test_an_index_row_may_wait_for_the_disk_and_a_memory_may_not(open_trial, trial_url, postgres_databases):
     setting = "SELECT current_setting('synchronous_commit')"
-    postgres_databases.server.sql(f"ALTER DATABASE {name_of(trial_url)} SET synchronous_commit = off")
+    postgres_databases.server.sql(f"ALTER DATABASE {database_name(trial_url)} SET synchronous_commit = off")
     for durable, expected in ((False, "off"), (True, "on")):
         with open_trial().transaction(durable) as db:
             assert db.execute(setting).fetchall() == [(expected,)]

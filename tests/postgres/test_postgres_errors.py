@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import postgres_server
 import pytest
 from postgres_server import TRIAL_SQL as SQL
-from postgres_server import name_of, put
-from waiting import until
+from postgres_server import database_name, put
+from wait import wait_until
 
 from holdfast import config
 from holdfast.errors import Busy, ConfigError, Denied, DiskTrouble, Unsure
@@ -109,7 +109,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            until(lambda: pool_of(other.settings).share.several_tenants)  # it waits behind all of these
+            wait_until(lambda: pool_of(other.settings).share.several_tenants)  # it waits behind all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:
@@ -132,14 +132,14 @@ def test_a_thread_that_has_a_connection_never_waits_for_a_second_one(open_trial)
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(work, range(2))) == [[], []]
     me = "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'holdfast'"
-    until(lambda: open_trial(connections=2).query(me, ())[0][0] <= 2)
+    wait_until(lambda: open_trial(connections=2).query(me, ())[0][0] <= 2)
 
 
 def test_a_connection_killed_between_statements_is_survived(open_trial, trial_url, postgres_databases):
     trial, server = open_trial(), postgres_databases.server
 
     def kill():
-        others = f"datname = '{name_of(trial_url)}' AND pid <> pg_backend_pid()"
+        others = f"datname = '{database_name(trial_url)}' AND pid <> pg_backend_pid()"
         server.sql(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}")
 
     put(trial, 1)
@@ -169,8 +169,8 @@ def test_a_connection_killed_between_statements_is_survived(open_trial, trial_ur
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_when_the_answer_to_commit_is_lost_nobody_pretends_to_know(open_trial, trial_url, postgres_databases, cut):
-    wire = postgres_server.Wire(postgres_databases.server)
-    url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{wire.port}/{name_of(trial_url)}"
+    wire = postgres_server.CommitCutter(postgres_databases.server)
+    url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{wire.port}/{database_name(trial_url)}"
     try:
         far = open_trial(url=url)
         for id, reads in ((1, False), (2, True)):  # all of it in one batch, or COMMIT by itself
@@ -205,9 +205,9 @@ def test_whether_the_first_agent_was_kept_is_settled_as_durably_as_it_is_kept(po
 
     ledger.database.connection.write = losing
     told = Decision("operator", "agents.manage", "allowed", {})
-    assert ledger.agents.add_first(
-        "operator", role="operator", token=TokenDigest("id", b"digest"), now=1, decision=told
-    ) is True
+    assert (
+        ledger.agents.add_first("operator", role="operator", token=TokenDigest("id", b"digest"), now=1, decision=told) is True
+    )
     assert asked == [True, True]
 
 
@@ -217,10 +217,10 @@ def test_a_commit_that_no_standby_confirms_is_not_acknowledged(open_trial, postg
     server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     server.sql("SELECT pg_reload_conf()")
     try:
-        until(lambda: server.sql("SHOW synchronous_standby_names") == [("nobody",)])
+        wait_until(lambda: server.sql("SHOW synchronous_standby_names") == [("nobody",)])
         with ThreadPoolExecutor(1) as threads:
             writing = threads.submit(put, trial, 1)
-            until(lambda: server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+            wait_until(lambda: server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
             with pytest.raises(DiskTrouble, match="no standby has confirmed") as raised:
                 writing.result(30)
         assert raised.value.may_be_done  # whoever is told so must not do it again unseen

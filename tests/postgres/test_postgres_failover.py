@@ -11,7 +11,7 @@ from collections import Counter
 
 import postgres_server
 import pytest
-from waiting import until
+from wait import wait_until
 
 from holdfast import Memory
 from holdfast.config import load
@@ -30,7 +30,7 @@ BEFORE, AFTER = 30, 30  # notes of each writer
 @pytest.fixture
 def pair():
     """A primary that waits for its standby, and that standby."""
-    with postgres_server.folder_of_its_own() as folder:
+    with postgres_server.temporary_folder() as folder:
         primary, standby = (
             postgres_server.Server(folder / "one"),
             postgres_server.Server(folder / "two", synchronous_standby_names=""),
@@ -42,7 +42,7 @@ def pair():
             standby.follow(primary, "second").start()
             primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'second'")
             primary.sql("SELECT pg_reload_conf()")
-            until(lambda: primary.sql("SELECT sync_state::text FROM pg_stat_replication") == [("sync",)])
+            wait_until(lambda: primary.sql("SELECT sync_state::text FROM pg_stat_replication") == [("sync",)])
             yield primary, standby
         finally:
             for server in (primary, standby):
@@ -108,7 +108,7 @@ class Writers:
     def wait_for(self, more):
         """Until each thread has stored so many more."""
         before = self.kept()
-        until(lambda: all(self.kept()[who] >= before[who] + more for who in ("ada0", "ada1", "bob0", "bob1")), 45)
+        wait_until(lambda: all(self.kept()[who] >= before[who] + more for who in ("ada0", "ada1", "bob0", "bob1")), 45)
 
     def end(self, seconds=60):
         """Let each finish what it is at; whoever does not is killed."""
@@ -178,7 +178,7 @@ def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
             with database.reading(replica=True):
                 return database.row("count") == (1,)
 
-        until(arrived)
+        wait_until(arrived)
         primary.sql("ALTER SYSTEM RESET synchronous_standby_names")
         primary.sql("SELECT pg_reload_conf()")
         with database.reading(replica=True):

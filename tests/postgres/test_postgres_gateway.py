@@ -19,14 +19,14 @@ import test_http_github
 import test_http_mcp
 import test_http_walk
 import test_http_writes
-from http_gateway import Client, served
+from http_gateway import Client, run_gateway
 from mcp_raw import HOLDFAST
 from test_http_audit import CHANGES, changes_of_tokens
 from test_http_github import TOKEN, github, reviewer  # noqa: F401
 from test_http_matrix import ASKS, WHOSE
 from test_http_serve import started
 from tiers import tiered
-from waiting import until
+from wait import wait_until
 
 from holdfast import Memory, config
 from holdfast.access import AccessGate
@@ -60,7 +60,7 @@ for _room in (test_http_walk, test_http_writes, test_http_github, test_http_mcp)
 def gateway(home, postgres_url, monkeypatch):
     monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
     home.mkdir(mode=0o700)
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 
@@ -71,7 +71,7 @@ def on_store(home, url, **sections):
     said = {"store": {"url": url}, **sections}
     lines = [f"{name}.{key} = {json.dumps(value)}\n" for name, one in said.items() for key, value in one.items()]
     (home / "config.toml").write_text("".join(lines))
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
     close_pools(url)
 
@@ -265,7 +265,7 @@ def test_tenants_have_agents_and_notes_of_the_same_names(gateway):
 @pytest.mark.promise("D1")
 def test_the_check_tells_a_tenant_of_its_own_agents_and_audit_alone(gateway, postgres_url):
     operator = in_tenant(gateway, "red", "chief")
-    gateway.role("gone", ["done.read"])
+    gateway.add_role("gone", ["done.read"])
     for tenant in ("red", "blue", "default"):
         in_tenant(gateway, tenant, f"of-{tenant}", "gone")
     (gateway.home / "roles" / "gone.yaml").unlink()
@@ -307,7 +307,7 @@ def test_what_expired_is_archived_in_the_memory_of_every_tenant_that_asks(gatewa
     clock.seconds = now
     for client in (in_tenant(gateway, "red", "chief"), gateway.operator):
         asked = "/v1/notes?scope=project&project=demo"
-        until(lambda: client.get(asked).json["notes"] == [])  # noqa: B023
+        wait_until(lambda: client.get(asked).json["notes"] == [])  # noqa: B023
         assert client.post("/v1/notes/project/old/restore", {"project": "demo"}).status == 200
 
 
@@ -382,7 +382,7 @@ def refusing(url, change, table, when="true"):
 def test_a_change_of_tokens_and_its_row_are_both_there_or_neither(gateway, postgres_url, method, path, body, verb):
     gateway.agent("a")
     change = (method, path, body)
-    says = f"new.metadata LIKE '%\"verb\":\"{verb}\"%'"
+    says = f'new.metadata LIKE \'%"verb":"{verb}"%\''
     for table, when in (("agent_action_log", says), ("tokens", "true")):
         where = "UPDATE" if (table, verb) == ("tokens", "revoke") else "INSERT"
         said, rows = changes_of_tokens(gateway, refusing(postgres_url, where, table, when), verb, change)
@@ -415,11 +415,11 @@ def own_server():
 
 def test_where_no_token_can_be_looked_up_it_is_not_ready(home, postgres_url):
     with on_store(home, postgres_url, lock={"seconds": 1}) as one, psycopg.connect(postgres_url) as other:
-        assert one.anybody.get("/readyz").status == 200
+        assert one.anonymous.get("/readyz").status == 200
         other.execute("LOCK TABLE holdfast.tokens IN ACCESS EXCLUSIVE MODE")
-        until(lambda: one.anybody.get("/readyz").status == 503)
+        wait_until(lambda: one.anonymous.get("/readyz").status == 503)
         other.rollback()
-        until(lambda: one.anybody.get("/readyz").status == 200)
+        wait_until(lambda: one.anonymous.get("/readyz").status == 200)
 
 
 @pytest.mark.promise("A3")
@@ -429,19 +429,19 @@ def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_
     url = postgres_server.Databases(own_server).fresh()
     with on_store(home, url, lock={"seconds": 3}, audit={"mode": mode}) as one:
         agent = one.agent("a")
-        assert agent.post("/gateway/memory", PAIR).status == 200 and one.anybody.get("/readyz").status == 200
+        assert agent.post("/gateway/memory", PAIR).status == 200 and one.anonymous.get("/readyz").status == 200
         said = []
         other = psycopg.connect(url)
         other.execute("SELECT * FROM holdfast.shelf_folder FOR UPDATE")
         late = threading.Thread(target=lambda: said.append(agent.post("/gateway/memory", {**PAIR, "value": "Late words."})))
         late.start()
-        until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+        wait_until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
         own_server.kill()  # while a write is under way, and waits
         late.join(60)
         other.close()
         assert said[0].status == 503 and said[0].code in ("busy", "unsure") and int(said[0].headers["retry-after"]) >= 1
-        until(lambda: one.anybody.get("/readyz").status == 503)
-        assert one.anybody.get("/healthz").status == 200
+        wait_until(lambda: one.anonymous.get("/readyz").status == 503)
+        assert one.anonymous.get("/healthz").status == 200
         for asked in (
             lambda: agent.get("/gateway/memory"), lambda: agent.post("/gateway/memory", PAIR),
             lambda: agent.post("/v1/recall", {"query": "harbour", "scope": "agent"}), lambda: one.operator.get("/audit"),
@@ -450,7 +450,7 @@ def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_
             assert (answer.status, answer.code) == (503, "busy") and int(answer.headers["retry-after"]) >= 1
             assert not [word for word in (str(own_server.port), "127.0.0.1", "Traceback") if word in answer.data.decode()]
         own_server.start()
-        until(lambda: one.anybody.get("/readyz").status == 200)
+        wait_until(lambda: one.anonymous.get("/readyz").status == 200)
         assert agent.get("/gateway/memory").json["memory"][0]["value"] == "Harbour words."
         assert agent.post("/gateway/memory", {**PAIR, "value": "New words."}).json["action"] == "updated"
         assert one.operator.get("/audit/verify").json["ok"] is True

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import random_index
-from random_index import HELD, SCOPES, WORDS, Toy, fill, made
+from random_index import QUARANTINED_ORIGINS, SCOPES, WORDS, WordHashEmbedder, fill, make_documents
 
 from holdfast import config
 from holdfast.api.memory import Memory
@@ -54,9 +54,12 @@ QUERIES = (
 def both(tmp_path_factory, postgres_databases):
     """Two indexes with the same catalogue in them: the embedded one, and the one in PostgreSQL."""
     home, url = tmp_path_factory.mktemp("embedded"), postgres_databases.fresh()
-    pair = Embedded(str(home), 5, HELD), PostgresIndex(PostgresSettings(url=url, agent="*"), 5, HELD)
+    pair = (
+        Embedded(str(home), 5, QUARANTINED_ORIGINS),
+        PostgresIndex(PostgresSettings(url=url, agent="*"), 5, QUARANTINED_ORIGINS),
+    )
     for index in pair:
-        fill(index, made(7))
+        fill(index, make_documents(7))
     yield pair
     for index in pair:
         index.close()
@@ -67,7 +70,7 @@ def both(tmp_path_factory, postgres_databases):
 @pytest.fixture
 def index(postgres_url):
     """An empty one in PostgreSQL."""
-    return PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, HELD)
+    return PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
 
 
 def where(one):
@@ -186,7 +189,10 @@ def _sound(value):
 
 
 def seekers(pair):
-    return [HybridSearch(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
+    return [
+        HybridSearch(index, (WordHashEmbedder(), WordHashEmbedder("use", 512), WordHashEmbedder("sentence", 384)))
+        for index in pair
+    ]
 
 
 def result(seeker, query, **more):
@@ -198,7 +204,7 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
     here, there = seekers(both)
     for seeker in (here, there):
         assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
-    broken = made(7).broken
+    broken = make_documents(7).broken
     for query in QUERIES:
         for part in (None, "notes", "transcripts"):
             answers = [result(seeker, query, part=part) for seeker in (here, there)]
@@ -214,8 +220,8 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
 @pytest.fixture
 def with_toy(index):
     """An index in PostgreSQL and a toy model that has embedded all of it."""
-    fill(index, made(3, 60))
-    seeker = HybridSearch(index, (Toy(),))
+    fill(index, make_documents(3, 60))
+    seeker = HybridSearch(index, (WordHashEmbedder(),))
     seeker.vectorizer.catch_up(Progress(), everything=True)
     return index, seeker
 
@@ -239,9 +245,9 @@ def exactly(index, query, most):
 def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW_WIDE", few)
-    fill(index, made(5, 80))
-    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
-    for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
+    fill(index, make_documents(5, 80))
+    HybridSearch(index, (WordHashEmbedder(),)).vectorizer.catch_up(Progress(), everything=True)
+    for query in WordHashEmbedder().questions(["harbour ship", "storm captain", "tide"]):
         for folder, wanted in exactly(index, query, 10).items():
             found = index.vectors.find_nearest(model_of(index), [folder], query, 10)
             assert set(found[:20]) >= set(wanted) and len(found) <= 20, (folder, found, wanted)
@@ -249,7 +255,7 @@ def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatc
 
 def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
     seeker = with_toy[1]
-    other = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, HELD)
+    other = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
     asked = SearchFilter(("projects/demo",), "notes")
     before = {one.key for one in seeker.search("lighthouse keeper", asked, 30, None, "semantic", False, Progress()).found}
     one = random_index.Made(99)
@@ -310,7 +316,7 @@ def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoeve
     one.note(), one.note()
     index.put(one.puts, lambda _: True)
     (first, _), (last, _) = one.puts
-    everyone = PostgresIndex(index._database.settings, 5, HELD)
+    everyone = PostgresIndex(index._database.settings, 5, QUARANTINED_ORIGINS)
 
     def known():
         return [term for (term,) in everyone._database.query("SELECT term FROM word ORDER BY term", ())]
@@ -328,7 +334,7 @@ def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
     index.reset()
     assert index.count_all() == Totals(0, 0, 0, 0)
     assert index.find_folders(EVERYTHING) == [] and index.find_terms_by_prefix("harb") == []
-    fill(index, made(3, 60))
+    fill(index, make_documents(3, 60))
     assert index.verify() == "" and result(seeker, "harbour").found
 
 
@@ -371,11 +377,11 @@ def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute("DROP EXTENSION vector CASCADE")
     index = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5)
-    fill(index, made(3, 20))
-    assert result(HybridSearch(index, (Toy(),)), "harbour").mode == "keyword"
+    fill(index, make_documents(3, 20))
+    assert result(HybridSearch(index, (WordHashEmbedder(),)), "harbour").mode == "keyword"
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         assert owner.execute("SELECT holdfast.make_vectors()").fetchone() == (True,)
-    found = result(HybridSearch(index, (Toy(),)), "harbour")
+    found = result(HybridSearch(index, (WordHashEmbedder(),)), "harbour")
     assert (found.mode, found.reason) == ("hybrid", "") and found.found
 
 
@@ -388,7 +394,7 @@ CHILD = textwrap.dedent("""\
     from holdfast.models import Progress
     from holdfast.postgres import PostgresSettings
     from holdfast.search.hybrid import HybridSearch
-    from random_index import Toy, made
+    from random_index import WordHashEmbedder, make_documents
     url, seed = sys.argv[1], int(sys.argv[2])
     index = Index(PostgresSettings(url=url, agent="*"), 30)
     seeker = HybridSearch(index, (Toy(),))
@@ -422,7 +428,7 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
     orphans = "SELECT count(*) FROM {} x WHERE NOT EXISTS (SELECT 1 FROM passage p WHERE p.id = x.passage)"
     for table in ("mention", "made", "piece", "lacking", "vectors"):
         assert index._database.query(orphans.format(table), ()) == [(0,)], table
-    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
+    HybridSearch(index, (WordHashEmbedder(),)).vectorizer.catch_up(Progress(), everything=True)
     bare = (
         "SELECT count(*) FROM passage p WHERE NOT p.past AND p.words > 0"
         " AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id)"
@@ -433,7 +439,9 @@ def test_writers_of_the_same_files_from_four_processes_leave_every_count_true(po
 @pytest.mark.promise("A7")
 def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
     everyone = both[1]
-    ada, eve = [PostgresIndex(everyone._database.settings.replace(agent=name), 5, HELD) for name in ("ada", "eve")]
+    ada, eve = [
+        PostgresIndex(everyone._database.settings.replace(agent=name), 5, QUARANTINED_ORIGINS) for name in ("ada", "eve")
+    ]
     asked = SearchFilter(("agents/ada",))
     found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []

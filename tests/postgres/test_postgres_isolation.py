@@ -11,7 +11,7 @@ from pathlib import Path
 import postgres_server
 import psycopg
 import pytest
-from postgres_server import name_of
+from postgres_server import database_name
 
 import holdfast
 from holdfast.errors import HoldfastError
@@ -41,7 +41,7 @@ NOTHING = (True, "", "", '"$user", public', "0", "0", "0", "on", 0)
 
 @pytest.fixture
 def look(postgres_url, postgres_databases):
-    return lambda statement: postgres_databases.server.sql(statement, name_of(postgres_url))
+    return lambda statement: postgres_databases.server.sql(statement, database_name(postgres_url))
 
 
 @pytest.mark.promise("A7")
@@ -286,7 +286,7 @@ def test_an_agent_sees_no_row_of_another_in_any_table(look, postgres_url):
 
 
 def trial_of(postgres_databases, url):
-    postgres_databases.server.sql(postgres_server.TRIAL, name_of(url))
+    postgres_databases.server.sql(postgres_server.TRIAL, database_name(url))
     for tenant in "abcd":
         with Database(PostgresSettings(url=url, tenant=tenant), SQL, 30).transaction(durable=True) as db:
             db.execute(SQL["put"], {"id": ord(tenant), "said": tenant})
@@ -328,7 +328,7 @@ def test_ten_thousand_checkouts_leave_nothing_behind_and_show_nothing_foreign(po
 def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postgres_databases, postgres_url):
     trial_of(postgres_databases, postgres_url)
     with postgres_server.bouncer(postgres_databases.server) as port:
-        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{name_of(postgres_url)}"
+        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{database_name(postgres_url)}"
         try:
             with ThreadPoolExecutor(8) as threads:  # eight connections to the pooler share two to the server
                 list(threads.map(lambda number: visit(url, number, 8), range(600)))
@@ -343,7 +343,7 @@ def test_behind_a_pooler_in_transaction_mode_nothing_is_left_behind_either(postg
 
 def test_a_pooler_lets_migrations_through(postgres_databases, empty_postgres_url):
     with postgres_server.bouncer(postgres_databases.server) as port:
-        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{name_of(empty_postgres_url)}"
+        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{database_name(empty_postgres_url)}"
         try:
             assert Database(PostgresSettings(url=url), {"one": "SELECT holdfast.tenant()"}, 10).rows("one") == [("default",)]
         finally:

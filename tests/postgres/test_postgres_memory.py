@@ -170,9 +170,7 @@ def test_a_store_that_cannot_be_reached_is_told_and_nothing_breaks(open_hosted):
 def sent(monkeypatch):
     """The statements of every round trip to the server from here on, each a list."""
     trips, run = [], Connection.run
-    monkeypatch.setattr(
-        Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch)
-    )
+    monkeypatch.setattr(Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch))
     return trips
 
 
@@ -239,8 +237,8 @@ def test_what_was_kept_and_never_catalogued_is_found(hosted):
 def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_catalogued(
     open_hosted, postgres_databases, postgres_url, monkeypatch, cut
 ):
-    wire = postgres_server.Wire(postgres_databases.server)
-    url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{wire.port}/{postgres_server.name_of(postgres_url)}"
+    wire = postgres_server.CommitCutter(postgres_databases.server)
+    url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{wire.port}/{postgres_server.database_name(postgres_url)}"
     try:
         far = open_hosted(store=url, lock_seconds=0.5)
         far.store("Ships sail.", key="ships")

@@ -17,13 +17,19 @@ COUNT, CHARACTERS = 400, 400
 
 def test_every_key_begins_with_the_tenant_so_that_a_tenant_can_live_on_one_node(postgres_databases, postgres_url):
     server, name = postgres_databases.server, postgres_url.rpartition("/")[2]
-    keys = server.sql("""SELECT t.relname, i.relname, a.attname FROM pg_index x
+    keys = server.sql(
+        """SELECT t.relname, i.relname, a.attname FROM pg_index x
         JOIN pg_class t ON t.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
         JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0]
-        WHERE x.indisunique AND t.relnamespace = 'holdfast'::regnamespace AND t.relname <> 'migration'""", name)
+        WHERE x.indisunique AND t.relnamespace = 'holdfast'::regnamespace AND t.relname <> 'migration'""",
+        name,
+    )
     assert len(keys) > 20 and {first for _, _, first in keys} == {"tenant"}
-    foreign = server.sql("""SELECT c.conname, c.conkey, c.confkey FROM pg_constraint c
-        WHERE c.contype = 'f' AND c.connamespace = 'holdfast'::regnamespace""", name)
+    foreign = server.sql(
+        """SELECT c.conname, c.conkey, c.confkey FROM pg_constraint c
+        WHERE c.contype = 'f' AND c.connamespace = 'holdfast'::regnamespace""",
+        name,
+    )
     for constraint, ours, theirs in foreign:
         assert ours[0] == theirs[0] == 1, f"{constraint} leaves the tenant"
     assert server.sql("SELECT count(*) FROM pg_partitioned_table", name) == [(0,)]
@@ -31,8 +37,11 @@ def test_every_key_begins_with_the_tenant_so_that_a_tenant_can_live_on_one_node(
 
 def test_every_table_of_the_catalogue_and_of_the_truth_is_distributable_by_its_tenant(postgres_databases, postgres_url):
     server, name = postgres_databases.server, postgres_url.rpartition("/")[2]
-    without = server.sql("""SELECT t.relname FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = 'holdfast'::regnamespace
-        AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t.oid AND a.attname = 'tenant' AND a.attnotnull)""", name)
+    without = server.sql(
+        """SELECT t.relname FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = 'holdfast'::regnamespace
+        AND NOT EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = t.oid AND a.attname = 'tenant' AND a.attnotnull)""",
+        name,
+    )
     assert without == [("migration",)]
 
 

@@ -1,4 +1,4 @@
-"""Cold start is a feature: what a plain command may not import, because every agent pays for it at every turn."""
+"""Cold start: modules that a plain command must not import, because every turn of an agent waits for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAVY = {
     "urllib", "urllib3", "yaml",
 }  # fmt: skip
 
-REPORT = """
+SCRIPT = """
 import sys
 before = set(sys.modules)
 from holdfast.cli import main
@@ -26,20 +26,20 @@ sys.exit(code)
 
 
 @pytest.fixture
-def imported(home, tmp_path):
-    """The modules one command loads, in a Python of its own."""
+def imported_modules(home, tmp_path):
+    """Return a function that runs a command in a new Python process and returns the modules it imports."""
 
-    def run(*words):
-        command = [sys.executable, "-I", "-c", REPORT, "--home", str(home), *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ), timeout=60)
-        assert done.returncode == 0, done.stderr
-        return set(done.stderr.split())
+    def run(*arguments):
+        command = [sys.executable, "-I", "-c", SCRIPT, "--home", str(home), *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=dict(os.environ), timeout=60)
+        assert result.returncode == 0, result.stderr
+        return set(result.stderr.split())
 
     return run
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("store", "another text", "--key", "other", "--tag", "a,b", "--type", "user"),
         ("recall", "text", "--mode", "keyword"),
@@ -50,23 +50,23 @@ def imported(home, tmp_path):
     ],
     ids=" ".join,
 )
-def test_a_plain_command_imports_nothing_heavy(imported, words):
-    imported("store", "some text", "--key", "k")
-    loaded = imported(*words)
-    assert {name for name in HEAVY if any(one == name or one.startswith(f"{name}.") for one in loaded)} == set()
+def test_a_plain_command_imports_nothing_heavy(imported_modules, arguments):
+    imported_modules("store", "some text", "--key", "k")
+    loaded = imported_modules(*arguments)
+    assert {name for name in HEAVY if any(module == name or module.startswith(f"{name}.") for module in loaded)} == set()
 
 
-def test_a_question_of_plain_words_needs_no_regular_expressions(imported):
-    imported("store", "The harbour tide opens at six.", "--key", "k")
-    assert "re" not in imported("recall", "Harbour tide?", "--mode", "keyword")
+def test_a_query_of_plain_words_does_not_import_re(imported_modules):
+    imported_modules("store", "The harbour tide opens at six.", "--key", "k")
+    assert "re" not in imported_modules("recall", "Harbour tide?", "--mode", "keyword")
 
 
-def test_the_first_store_of_all_imports_nothing_heavy(imported):
-    assert imported("store", "some text") & HEAVY == set()
+def test_the_first_store_in_a_new_home_imports_nothing_heavy(imported_modules):
+    assert imported_modules("store", "some text") & HEAVY == set()
 
 
-def test_help_imports_the_table_and_next_to_nothing_else(imported):
-    loaded = imported("--help")
+def test_help_imports_only_the_command_table_and_the_parser(imported_modules):
+    loaded = imported_modules("--help")
     ours = {name for name in loaded if name.startswith("holdfast")}
     assert {name.rpartition(".")[2] for name in ours} == {
         "holdfast", "cli", "runner", "output", "parser", "command", "command_table", "errors", "commands", "help"
@@ -74,7 +74,7 @@ def test_help_imports_the_table_and_next_to_nothing_else(imported):
     assert loaded - ours <= {"__future__"}
 
 
-def test_the_module_the_script_loads_first_loads_nothing_else(tmp_path):
+def test_importing_the_cli_package_imports_nothing_else(tmp_path):
     code = "import sys; before = set(sys.modules); import holdfast.cli; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "['__future__', 'holdfast', 'holdfast.cli']"

@@ -1,4 +1,4 @@
-"""What docs/deploy gives to copy: it parses, says what it must, and starts what there is; and a backup that was tried."""
+"""The files of docs/deploy are valid and start existing commands, and the backup script works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from http_gateway import Client, served
+from http_gateway import Client, run_gateway
 from mcp_raw import HOLDFAST
 
 from holdfast import Memory, config
@@ -20,7 +20,7 @@ from holdfast.access import AccessGate
 from holdfast.cli.parser import parse_args
 
 DEPLOY = Path(__file__).resolve().parents[2] / "docs" / "deploy"
-NEEDED = {  # what the API of Kubernetes does without for no object of that kind
+REQUIRED_FIELDS = {  # of Kubernetes objects of each kind
     "Service": ("spec.selector.app", "spec.ports.0.port"),
     "StatefulSet": (
         "spec.serviceName", "spec.selector.matchLabels.app", "spec.template.metadata.labels.app",
@@ -45,18 +45,19 @@ with Memory(sys.argv[1], agent="busy", project="demo", session="s1") as memory:
 """
 
 
-def manifests():
+def read_manifests():
     return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
 
 
-def at(document, path):
+def get_field(document, path):
+    """Return the field at a dotted path."""
     for part in path.split("."):
         document = document[int(part)] if part.isdecimal() else document[part]
     return document
 
 
-def unit():
-    """The unit's settings by section, in their order."""
+def read_unit():
+    """Return the settings of the systemd unit by section, in their order."""
     found, section = {}, None
     for line in (DEPLOY / "holdfast.service").read_text().splitlines():
         if line.startswith("["):
@@ -69,10 +70,10 @@ def unit():
 # --- the files --------------------------------------------------------------------------------------------------------------
 
 
-def test_every_file_starts_the_gateway_with_words_that_it_knows():
-    (command,) = [value for name, value in unit()["Service"] if name == "ExecStart"]
+def test_every_file_starts_the_gateway_with_valid_arguments():
+    (command,) = [value for name, value in read_unit()["Service"] if name == "ExecStart"]
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["holdfast"]["command"]
-    container = at(manifests()[1], "spec.template.spec.containers.0")
+    container = get_field(read_manifests()[1], "spec.template.spec.containers.0")
     image = next(line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if line.startswith("CMD "))
     for words in (shlex.split(command)[1:], compose, container["args"], json.loads(image.removeprefix("CMD "))):
         call = parse_args(list(words))
@@ -80,7 +81,7 @@ def test_every_file_starts_the_gateway_with_words_that_it_knows():
     assert shlex.split(command)[3] == "127.0.0.1"
 
 
-def test_compose_publishes_on_loopback_only_and_gives_nothing_away():
+def test_compose_publishes_on_loopback_only_and_drops_privileges():
     service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["holdfast"]
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["read_only"] is True and service["cap_drop"] == ["ALL"] and service["user"] != "0"
@@ -88,18 +89,18 @@ def test_compose_publishes_on_loopback_only_and_gives_nothing_away():
     assert service["volumes"][0].split(":")[0] in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["volumes"]
 
 
-def test_the_manifest_has_every_field_that_kubernetes_requires_and_they_fit_together():
-    documents = manifests()
-    assert [one["kind"] for one in documents] == list(NEEDED)
+def test_the_manifest_has_all_required_fields_and_they_are_consistent():
+    documents = read_manifests()
+    assert [one["kind"] for one in documents] == list(REQUIRED_FIELDS)
     for one in documents:
         assert one["apiVersion"] and one["metadata"]["name"] == "holdfast"
-        for path in NEEDED[one["kind"]]:
-            assert at(one, path), path
+        for path in REQUIRED_FIELDS[one["kind"]]:
+            assert get_field(one, path), path
     service, stateful = documents
     spec = stateful["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == service["spec"]["selector"]
     assert spec["serviceName"] == service["metadata"]["name"] and spec["replicas"] == 1
-    container, pod = at(spec, "template.spec.containers.0"), spec["template"]["spec"]
+    container, pod = get_field(spec, "template.spec.containers.0"), spec["template"]["spec"]
     volumes = {one["name"] for one in pod["volumes"]} | {one["metadata"]["name"] for one in spec["volumeClaimTemplates"]}
     assert {one["name"] for one in container["volumeMounts"]} == volumes
     ports = {one["name"] for one in container["ports"]}
@@ -108,19 +109,19 @@ def test_the_manifest_has_every_field_that_kubernetes_requires_and_they_fit_toge
     assert not container["securityContext"]["allowPrivilegeEscalation"]
 
 
-def test_probes_are_answered_without_a_token_under_the_name_they_use(home):
-    container = at(manifests()[1], "spec.template.spec.containers.0")
+def test_probes_are_answered_without_a_token_under_their_host_name(home):
+    container = get_field(read_manifests()[1], "spec.template.spec.containers.0")
     allowed = container["args"][container["args"].index("--allow-host") + 1]
-    with served(home, hosts=(allowed,)) as gateway:
+    with run_gateway(home, hosts=(allowed,)) as gateway:
         for probe in ("readinessProbe", "livenessProbe"):
-            asked = container[probe]["httpGet"]
-            (host,) = [one["value"] for one in asked["httpHeaders"] if one["name"] == "Host"]
-            assert gateway.anybody.get(asked["path"], Host=host).status == 200
-        assert gateway.anybody.get("/readyz", Host="elsewhere.example").status == 421
+            request = container[probe]["httpGet"]
+            (host,) = [one["value"] for one in request["httpHeaders"] if one["name"] == "Host"]
+            assert gateway.anonymous.get(request["path"], Host=host).status == 200
+        assert gateway.anonymous.get("/readyz", Host="elsewhere.example").status == 421
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
-def test_systemd_has_nothing_to_say_against_the_unit(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     text = (DEPLOY / "holdfast.service").read_text().replace("/opt/holdfast/bin/holdfast", sys.executable)
     (tmp_path / "holdfast.service").write_text(text)
     words = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "holdfast.service")]
@@ -132,13 +133,13 @@ def test_systemd_has_nothing_to_say_against_the_unit(tmp_path):
 # --- on PostgreSQL ----------------------------------------------------------------------------------------------------------
 
 
-def hosted():
+def read_postgres_manifests():
     return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.postgres.yaml").read_text())}
 
 
-def test_the_files_for_postgres_migrate_as_the_owner_and_serve_as_somebody_who_is_not():
+def test_the_files_for_postgres_migrate_as_the_owner_and_serve_as_another_role():
     services = yaml.safe_load((DEPLOY / "compose.postgres.yaml").read_text())["services"]
-    pod = at(hosted()["Deployment"], "spec.template.spec")
+    pod = get_field(read_postgres_manifests()["Deployment"], "spec.template.spec")
     for migrates, serves in (
         (services["migrate"], services["holdfast"]), (pod["initContainers"][0], pod["containers"][0]),
     ):  # fmt: skip
@@ -152,38 +153,38 @@ def test_the_files_for_postgres_migrate_as_the_owner_and_serve_as_somebody_who_i
     assert services["holdfast"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
 
 
-def test_compose_with_postgres_publishes_on_loopback_only_and_has_no_password_in_it():
+def test_compose_with_postgres_publishes_on_loopback_only_and_contains_no_password():
     text = (DEPLOY / "compose.postgres.yaml").read_text()
     services = yaml.safe_load(text)["services"]
     assert [port for one in services.values() for port in one.get("ports", ())] == ["127.0.0.1:8710:8710"]
     for name in ("migrate", "holdfast"):
         one = services[name]
         assert one["read_only"] is True and one["cap_drop"] == ["ALL"] and one["user"] != "0"
-    told = [value for one in services.values() for name, value in one.get("environment", {}).items()]
-    assert all("${HOLDFAST" in value and ":?}" in value for value in told)
+    values = [value for one in services.values() for name, value in one.get("environment", {}).items()]
+    assert all("${HOLDFAST" in value and ":?}" in value for value in values)
     assert {one.split(":")[0] for one in services["database"]["volumes"]} == {"database", "./postgres-roles.sql"}
 
 
 @pytest.mark.parametrize("path", ["../deploy.md", "compose.postgres.yaml", "kubernetes.postgres.yaml"])
-def test_no_page_leaves_the_first_token_in_a_log(path):
-    told = (DEPLOY / path).read_text()
-    commands = re.findall(r"docker compose -f \S+ (?:up(?: -d)?|run [\w -]+)|kubectl apply -f \S+|kubectl exec [\w/ -]+", told)
+def test_no_page_prints_the_first_token_to_a_log(path):
+    text = (DEPLOY / path).read_text()
+    commands = re.findall(r"docker compose -f \S+ (?:up(?: -d)?|run [\w -]+)|kubectl apply -f \S+|kubectl exec [\w/ -]+", text)
     for before, command, after in zip(["", *commands], commands, [*commands[1:], ""], strict=False):
-        if " up" in command:  # serving makes the agent and prints its token, unless it is there
+        if " up" in command:  # serving creates the agent and prints its token, unless it exists
             assert before == command.replace(" up -d", " run --rm holdfast agent add operator --role operator")
         if command.startswith("kubectl apply"):
             assert after.split()[-3:] == ["agent", "rotate", "operator"] and parse_args(after.split()[-3:])
     assert commands
 
 
-def test_the_deployment_has_every_field_that_kubernetes_requires_and_can_be_any_number():
-    documents = hosted()
+def test_the_deployment_has_all_required_fields_and_can_have_several_replicas():
+    documents = read_postgres_manifests()
     assert list(documents) == ["Service", "PodDisruptionBudget", "Deployment"]
     spec, service = documents["Deployment"]["spec"], documents["Service"]["spec"]
     labels = spec["template"]["metadata"]["labels"]
     assert spec["selector"]["matchLabels"] == labels == service["selector"]
     assert documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
-    pod, container = spec["template"]["spec"], at(spec, "template.spec.containers.0")
+    pod, container = spec["template"]["spec"], get_field(spec, "template.spec.containers.0")
     assert spec["replicas"] > 1 and not any("persistentVolumeClaim" in one for one in pod["volumes"])
     for one in (container, pod["initContainers"][0]):
         assert {mount["name"] for mount in one["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
@@ -192,19 +193,19 @@ def test_the_deployment_has_every_field_that_kubernetes_requires_and_can_be_any_
     assert service["ports"][0]["targetPort"] in {one["name"] for one in container["ports"]}
 
 
-def test_the_pooler_works_by_transactions_and_gives_up_before_a_caller_does():
+def test_the_pooler_uses_transactions_and_times_out_before_a_caller_does():
     import configparser
 
-    told = configparser.ConfigParser(inline_comment_prefixes=None)
-    told.read(DEPLOY / "pgbouncer.ini")
-    assert told["pgbouncer"]["pool_mode"] == "transaction" and told["databases"]["memory"]
-    assert int(told["pgbouncer"]["query_wait_timeout"]) < config.Config(home="").lock_seconds
-    assert "server_reset_query_always" not in told["pgbouncer"]
+    settings = configparser.ConfigParser(inline_comment_prefixes=None)
+    settings.read(DEPLOY / "pgbouncer.ini")
+    assert settings["pgbouncer"]["pool_mode"] == "transaction" and settings["databases"]["memory"]
+    assert int(settings["pgbouncer"]["query_wait_timeout"]) < config.Config(home="").lock_seconds
+    assert "server_reset_query_always" not in settings["pgbouncer"]
 
 
 @pytest.mark.battery
-def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypatch):
-    """On a server of its own: roles belong to the whole of one."""
+def test_the_roles_of_the_script_have_exactly_the_needed_privileges(home, tmp_path, monkeypatch):
+    """Use a new server: roles belong to a whole server."""
     import postgres_server
 
     from holdfast.errors import ConfigError
@@ -212,7 +213,7 @@ def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypa
     from holdfast.postgres.pool import close_pools
 
     for name in ("HOLDFAST_OWNER_PASSWORD", "HOLDFAST_PASSWORD", "HOLDFAST_BACKUP_PASSWORD"):
-        monkeypatch.setenv(name, "it's a \"password\"")
+        monkeypatch.setenv(name, 'it\'s a "password"')
     with postgres_server.cluster() as server:
         script = server.folder / "roles.sql"
         script.write_text((DEPLOY / "postgres-roles.sql").read_text())
@@ -238,13 +239,13 @@ def test_the_roles_of_the_script_are_enough_and_no_more(home, tmp_path, monkeypa
 # --- backup and restore -----------------------------------------------------------------------------------------------------
 
 
-def backed_up(home, copy):
+def run_backup(home, copy):
     words = [sys.executable, "-I", str(DEPLOY / "backup.py"), str(home), str(copy)]
     return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.battery
-def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
+def test_a_copy_made_while_a_writer_runs_is_a_complete_home(home, tmp_path):
     with Memory(home, agent="a", project="demo", origin="user") as memory:
         memory.store("Harbour words that must be in the copy.", key="harbour")
         memory.store("These words are purged for good before it.", key="gone")
@@ -257,14 +258,14 @@ def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
     try:
         while int(writer.stdout.readline()) < 60:
             pass
-        done = backed_up(home, tmp_path / "copy")
+        done = run_backup(home, tmp_path / "copy")
         assert (done.returncode, done.stderr) == (0, "")
         assert writer.poll() is None
     finally:
         writer.kill()
         writer.wait(60)
         writer.stdout.close()
-    assert backed_up(home, tmp_path / "copy").returncode != 0  # never over an older one
+    assert run_backup(home, tmp_path / "copy").returncode != 0  # it never overwrites a copy
     restored = tmp_path / "restored"
     shutil.copytree(tmp_path / "copy", restored)
     assert not (restored / "index.db").exists() and (restored / "config.toml").exists()
@@ -283,10 +284,10 @@ def test_a_copy_made_while_a_writer_runs_is_a_whole_home(home, tmp_path):
     ]
     assert json.loads(doctor.stdout)["problems"] == [], doctor.stdout
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    with served(restored) as gateway:
+    with run_gateway(restored) as gateway:
         assert Client(gateway.port, token).get("/gateway/memory").status == 200
 
 
-def test_nothing_is_copied_from_what_is_no_home(tmp_path):
-    refused = backed_up(tmp_path, tmp_path / "copy")
+def test_a_folder_that_is_not_a_home_is_not_copied(tmp_path):
+    refused = run_backup(tmp_path, tmp_path / "copy")
     assert refused.returncode != 0 and "usage" in refused.stderr and not (tmp_path / "copy").exists()

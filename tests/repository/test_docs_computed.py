@@ -1,4 +1,4 @@
-"""The pages that are made from code say what the code says."""
+"""The pages that are generated from the code are up to date and complete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import __all__ as front_door
+from holdfast import __all__ as public_names
 from holdfast import errors
 from holdfast.cli import docs_pages
 from holdfast.cli.command_table import COMMANDS
@@ -29,14 +29,14 @@ def test_every_command_and_option_is_documented():
         assert all(f"`{option.name}" in section for option in command.options)
 
 
-def test_every_error_is_drawn_in_the_tree_and_stands_in_the_table():
+def test_every_error_is_in_the_tree_and_in_the_table():
     page = docs_pages.render_errors()
-    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.HoldfastError)]
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.HoldfastError)]
     named = [kind.__name__ for kind in kinds]
     assert named
     for name in named:
         assert page.count(name) >= 2
-        assert name in front_door
+        assert name in public_names
 
 
 def test_every_setting_is_documented():

@@ -1,4 +1,4 @@
-"""A stranger's way in: the wheel, an empty environment, an empty home, the first note."""
+"""Installation: build the wheel, install it in an empty environment, and store the first note in an empty home."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-# one environment for all of them
+# one environment for all tests of this file
 pytestmark = [pytest.mark.battery, pytest.mark.xdist_group("install"), pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[2]
 UNREACHABLE = re.compile(
@@ -22,52 +22,52 @@ UNREACHABLE = re.compile(
 )
 
 
-def pip(python, *words, **options):
-    """Run pip; where the package index is out of reach, there is nothing to prove here."""
-    command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL, **options)
-    if done.returncode and UNREACHABLE.search(done.stderr):
-        pytest.skip(f"the package index cannot be reached: {done.stderr.strip().splitlines()[-1]}")
-    assert done.returncode == 0, done.stderr
+def run_pip(python, *arguments, **options):
+    """Run pip; skip the test if the package index cannot be reached."""
+    command = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL, **options)
+    if result.returncode and UNREACHABLE.search(result.stderr):
+        pytest.skip(f"the package index cannot be reached: {result.stderr.strip().splitlines()[-1]}")
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from this source."""
+    """The wheel built from this source."""
     folder = tmp_path_factory.mktemp("wheel")
-    pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, ROOT)
+    run_pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", folder, ROOT)
     (built,) = folder.glob("holdfast-*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
 def installed(wheel, disk_folder):
-    """The folder of programs of an environment that has Holdfast and what it needs, and nothing else."""
+    """The bin folder of an environment with only Holdfast and its dependencies."""
     folder = disk_folder / "venv"
     venv.create(folder, with_pip=True)
-    pip(folder / "bin" / "python", "install", wheel)
+    run_pip(folder / "bin" / "python", "install", wheel)
     return folder / "bin"
 
 
 @pytest.fixture
 def run(installed, tmp_path):
-    """Runs a program of that environment, with a home of its own and nothing of ours in sight."""
+    """Return a function that runs a program of that environment with a new home and a minimal environment."""
     user = tmp_path / "user"
     user.mkdir()
 
-    def run_(program, *words):
+    def run_program(program, *arguments):
         env = {"HOME": str(user), "PATH": os.defpath, "LANG": "C.UTF-8"}
-        done = subprocess.run(
-            [installed / program, *words], cwd=user, env=env, capture_output=True, text=True, timeout=120,
+        result = subprocess.run(
+            [installed / program, *arguments], cwd=user, env=env, capture_output=True, text=True, timeout=120,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
-    return run_
+    return run_program
 
 
-def test_the_wheel_holds_all_that_is_needed_and_nothing_else(wheel):
+def test_the_wheel_contains_all_source_files_and_nothing_else(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {"holdfast/py.typed", "holdfast/index/sqlite.sql", "holdfast/ledger/sqlite.sql"} <= names
@@ -79,20 +79,20 @@ def test_the_wheel_holds_all_that_is_needed_and_nothing_else(wheel):
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"holdfast"}
 
 
-def test_an_installed_holdfast_keeps_and_finds_the_first_note(run):
+def test_an_installed_holdfast_stores_and_finds_the_first_note(run):
     stored = json.loads(run("holdfast", "store", "We deploy on Fridays.", "--key", "deploys", "--json"))
     assert stored["action"] == "created"
     answer = json.loads(run("holdfast", "recall", "deploy", "--json"))
     assert [hit["text"] for hit in answer["hits"]] == ["We deploy on Fridays."]
 
 
-def test_an_installed_holdfast_gives_the_guided_demo(run):
+def test_an_installed_holdfast_runs_the_demo(run):
     shown = run("holdfast", "demo")
     assert "holdfast restore deploys" in shown
     assert "<!-- holdfast:history -->" in shown
 
 
-def test_the_ten_lines_of_the_readme_run_there(run):
+def test_the_ten_lines_of_the_readme_run_in_an_installed_holdfast(run):
     from test_readme import ten_lines
 
     assert run("python", "-c", ten_lines()).startswith("We deploy on Tuesdays, never on Fridays.\nWe deploy on Fridays.\n2\n")

@@ -1,6 +1,6 @@
 """Architecture tests: import layers, and which files may open files, sockets or the environment.
 
-`python tests/repository/test_layers.py --write` puts the table of floors into docs/architecture.md anew.
+`python tests/repository/test_layers.py --write` writes the table of layers in docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 BEGIN = "<!-- layers: written by `make docs` from pyproject.toml and the docstrings -->\n"
 END = "<!-- /layers -->\n"
 
-TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, and what for
+FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, and why
     "project/repository_id.py": "the id of a repository, in a file inside its git folder",
     "base/failure_log.py": "the log of what failed in hooks",
     "store/atomic.py": "the truth: the one place where memory files are opened and written",
     "store/files.py": "the truth: notes, trash, archive, index.md",
     "store/tree.py": "the truth: the agent's own files",
-    "store/transcripts.py": "the truth: what was said in sessions, appended",
+    "store/transcripts.py": "the truth: transcripts of sessions, appended",
     "home.py": "the home itself and its locks",
     "sqlite.py": "SQLite files of the home; the .sql beside a module",
     "postgres/sql.py": "the .sql beside a module",
@@ -38,7 +38,7 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
     "config.py": "reads config.toml",
-    "file_edit/file.py": "files of somebody else's that an install or a render edits, and our records of that",
+    "file_edit/file.py": "files of other programs that an install or a render edits, and the records of the edits",
     "clients/__init__.py": "reads which clients there are, and the rubric",
     "clients/parts.py": "reads the skills and plugins that come with it",
     "verbs/scaffold/__init__.py": "reads the templates that come with it",
@@ -63,19 +63,19 @@ TOUCHES = {  # every file of ours that opens, makes, renames or removes a file, 
     "cli/docs_pages.py": "writes the computed pages of docs/",
     "cli/commands/prove.py": "the folder a person names for what a proof saw",
     "holdfast_prove/sandbox.py": "the private home of a proof",
-    "holdfast_prove/run.py": "what a program said during a proof; /proc, to leave none of its children behind",
-    "holdfast_prove/recorder.py": "what goes in and out of Holdfast during a proof",
+    "holdfast_prove/run.py": "the output of a program during a proof; /proc, to end all its processes",
+    "holdfast_prove/recorder.py": "the input and output of Holdfast during a proof",
 }
 OS_CALLS = {
     "chmod", "chown", "fchmod", "link", "makedirs", "mkdir", "mkfifo", "open", "remove", "removedirs", "rename", "renames",
     "replace", "rmdir", "symlink", "truncate", "unlink", "write",
 }  # fmt: skip
-NETWORK = {
+NETWORK_MODULES = {
     "socket", "_socket", "ssl", "http", "urllib", "ftplib", "smtplib", "socketserver", "xmlrpc", "requests", "httpx", "aiohttp",
     "urllib3", "uvicorn",
 }  # fmt: skip
-MAY_CONNECT = {  # every file of ours that knows a network module, and what for
-    "embedders/endpoint.py": "takes the address of the endpoint apart; outgoing.py connects",
+NETWORK_ACCESS = {  # every module that imports a network module, and why
+    "embedders/endpoint.py": "takes the address of the endpoint apart; http_client.py connects",
     "api/resident.py": "a unix socket in the home",
     "mcp/project_resolution.py": "takes the address of a client's root apart; connects to nothing",
     "mcp/http.py": "listens on loopback, when a person asks for it",
@@ -84,31 +84,31 @@ MAY_CONNECT = {  # every file of ours that knows a network module, and what for
     "api/remote/client.py": "spells a query; http_client.py connects",
     "api/remote/memory.py": "spells a key in a path; connects to nothing",
     "base/http_client.py": "the gateway, GitHub, the webhook and the embedding endpoint that a person named, and nothing else",
-    "holdfast_prove/model_server.py": "a model on loopback, which calls nobody",
+    "holdfast_prove/model_server.py": "a model server on loopback, which opens no connection",
 }
-CATCHES_ALL = {  # beside the doors
-    "search/vectorize.py": "the outermost frame of its thread: nobody else would hear of it",
-    "api/resident.py": "the outermost frame of its thread: whoever asked is told",
+CATCHES_ALL_ERRORS = {  # besides the interfaces
+    "search/vectorize.py": "the outermost frame of its thread: the error would be lost otherwise",
+    "api/resident.py": "the outermost frame of its thread: the caller gets the error",
     "embedders/onnx.py": "the package that reads tokenizers raises plain Exception",
 }
-RUNS_TEXT = {"eval", "exec", "compile"}
-UNPACKS_OBJECTS = {"pickle", "marshal", "shelve", "dill"}
+CODE_EXECUTION = {"eval", "exec", "compile"}
+OBJECT_DESERIALIZERS = {"pickle", "marshal", "shelve", "dill"}
 SQL = re.compile(
     r"\b(SELECT\s.*\bFROM|INSERT\s+(OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|(CREATE|DROP|ALTER)\s+(TABLE|VIEW|INDEX|VIRTUAL))\b",
     re.S,
 )
-RUNS_MORE = {  # what cannot be a named statement with values
+UNNAMED_STATEMENTS = {  # statements that cannot be named ones with parameters
     "postgres/migrations.py": "whole files of numbered SQL that come with it",
     "postgres/database.py": "VACUUM takes no values: the driver quotes the names of our own tables",
 }
-SQL_IN_CODE = {"sqlite.py": "asks a database that is not ours whether it holds anything"}
+SQL_IN_CODE = {"sqlite.py": "checks whether an unknown database has any table"}
 
 
 def modules():
     """Return every module of the package, and of `holdfast_prove`, by its path; benchmarks measure the bare machine."""
     inside = {path.relative_to(SRC).as_posix(): path for path in sorted(SRC.rglob("*.py"))}
-    beside = {path.relative_to(SRC.parent).as_posix(): path for path in sorted((SRC.parent / "holdfast_prove").rglob("*.py"))}
-    return {**inside, **beside}
+    prove = {path.relative_to(SRC.parent).as_posix(): path for path in sorted((SRC.parent / "holdfast_prove").rglob("*.py"))}
+    return {**inside, **prove}
 
 
 @functools.cache
@@ -121,7 +121,7 @@ def calls(tree):
 
 
 def imports(tree):
-    """The modules a file imports, wherever in it."""
+    """Return the modules that a file imports anywhere."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -131,8 +131,8 @@ def imports(tree):
     return found
 
 
-def is_of(node, module, names):
-    """Whether this is `module.name` with one of the names."""
+def is_attribute(node, module, names):
+    """Return whether the node is `module.name` with one of the names."""
     if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
         return False
     return node.value.id == module and node.attr in names
@@ -171,7 +171,7 @@ def table():
 def page_with_table(text):
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    assert rest and after, "docs/architecture.md has lost the marks around its table"
+    assert rest and after, "docs/architecture.md has no marks around its table"
     return before + BEGIN + table() + END + after
 
 
@@ -184,8 +184,8 @@ def test_imports_go_down_only():
 
 def test_the_layers_name_every_package():
     named = {package for packages in layers() for package in packages}
-    there = {path.stem for path in SRC.glob("*.py")} | {path.parent.name for path in SRC.glob("*/__init__.py")}
-    assert named == there - {"__init__", "__main__"}
+    existing = {path.stem for path in SRC.glob("*.py")} | {path.parent.name for path in SRC.glob("*/__init__.py")}
+    assert named == existing - {"__init__", "__main__"}
 
 
 def test_the_architecture_page_shows_the_layers_that_are_enforced():
@@ -198,27 +198,27 @@ def test_the_drawing_shows_every_package_and_no_other():
     assert drawn == {package for packages in layers() for package in packages}
 
 
-# --- who may touch what -------------------------------------------------------------------------------------------------
+# --- access to files, network and databases ---------------------------------------------------------------------------
 
 
 def test_only_config_reads_the_environment():
     readers = set()
     for name, tree in trees().items():
         for node in ast.walk(tree):
-            if is_of(node, "os", {"environ", "environb", "getenv", "getenvb", "putenv"}):
+            if is_attribute(node, "os", {"environ", "environb", "getenv", "getenvb", "putenv"}):
                 readers.add(name)
             if isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in one.name for one in node.names):
                 readers.add(name)
     assert readers == {"config.py"}
 
 
-def touching(tree):
-    """The calls of a file that open, make, rename or remove files."""
+def file_calls(tree):
+    """Return the calls that open, create, rename or delete files."""
     found = set()
     for node in calls(tree):
         if isinstance(node.func, ast.Name) and node.func.id == "open":
             found.add("open")
-        elif is_of(node.func, "os", OS_CALLS):
+        elif is_attribute(node.func, "os", OS_CALLS):
             found.add(f"os.{node.func.attr}")
         elif isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("shutil", "pathlib"):
             found.add(ast.unparse(node.func))
@@ -226,22 +226,22 @@ def touching(tree):
 
 
 @pytest.mark.promise("promise-5")
-def test_only_these_files_touch_files_and_each_has_a_reason():
-    found = {name: sorted(made) for name, tree in trees().items() if (made := touching(tree))}
-    assert {name: made for name, made in found.items() if name not in TOUCHES} == {}
-    assert set(TOUCHES) - set(found) == set(), "no longer needed in the list"
+def test_only_listed_modules_access_files_and_each_has_a_reason():
+    found = {name: sorted(used) for name, tree in trees().items() if (used := file_calls(tree))}
+    assert {name: used for name, used in found.items() if name not in FILE_ACCESS} == {}
+    assert set(FILE_ACCESS) - set(found) == set(), "no longer needed in the list"
 
 
 def test_only_the_store_renames_or_removes_memory_files():
     changing = {"os.rename", "os.replace", "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate"}
-    elsewhere = {name for name, tree in trees().items() if touching(tree) & changing and not name.startswith("store/")}
+    elsewhere = {name for name, tree in trees().items() if file_calls(tree) & changing and not name.startswith("store/")}
     assert elsewhere == {
         "sqlite.py",  # databases
         "project/repository_id.py",  # holdfast-id in a git folder
         "project/marker.py",  # .holdfast/project.json in a person's folder
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full
-        "ledger/audit_chain.py",  # its own line, when it is written anew
+        "ledger/audit_chain.py",  # its own line, when it is rewritten
         "ledger/liveness.py",  # the sign of a process that has ended
         "ledger/secret_file.py",  # a secret of the home's, when it is made
         "file_edit/file.py",  # files of the user's that an install or a render edits
@@ -251,14 +251,16 @@ def test_only_the_store_renames_or_removes_memory_files():
     }
 
 
-def test_everything_may_be_caught_only_at_the_doors_and_what_is_caught_to_tidy_up_is_raised_again():
+def test_only_interfaces_catch_all_errors_and_base_exceptions_are_raised_again():
     for name, tree in trees().items():
         for node in ast.walk(tree):
             if not isinstance(node, ast.ExceptHandler):
                 continue
             caught = {one.id for one in ast.walk(node.type) if isinstance(one, ast.Name)} if node.type else {"everything"}
             if caught & {"Exception", "everything"}:
-                assert name.startswith(("cli/", "mcp/", "server/", "hooks.py")) or name in CATCHES_ALL, f"{name}:{node.lineno}"
+                assert name.startswith(("cli/", "mcp/", "server/", "hooks.py")) or name in CATCHES_ALL_ERRORS, (
+                    f"{name}:{node.lineno}"
+                )
             if "BaseException" in caught:
                 assert isinstance(node.body[-1], ast.Raise), f"{name}:{node.lineno}"
 
@@ -270,7 +272,7 @@ def docstrings(tree):
 
 
 @pytest.mark.promise("promise-5")
-def test_sql_stands_in_sql_files():
+def test_sql_is_in_sql_files_only():
     for name, tree in trees().items():
         words = docstrings(tree)
         for node in ast.walk(tree):
@@ -279,7 +281,7 @@ def test_sql_stands_in_sql_files():
 
 
 def is_fixed(node):
-    """A statement that was written down, not put together: a text, a name of one, or one chosen of several."""
+    """Return whether a statement is not composed: a literal, a constant, or a choice of these."""
     if isinstance(node, ast.IfExp):
         return is_fixed(node.body) and is_fixed(node.orelse)
     if isinstance(node, ast.JoinedStr):  # PRAGMA takes no parameters; numbers only
@@ -302,36 +304,38 @@ def test_no_statement_is_built_from_strings():
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("execute", "executemany")
     ]
     assert run
-    assert [f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0]) and name not in RUNS_MORE] == []
+    assert [
+        f"{name}:{node.lineno}" for name, node in run if not is_fixed(node.args[0]) and name not in UNNAMED_STATEMENTS
+    ] == []
 
 
 @pytest.mark.promise("promise-5")
-def test_no_text_is_run_as_code_or_unpacked_into_objects():
+def test_no_text_is_executed_as_code_or_deserialized_into_objects():
     for name, tree in trees().items():
-        assert not {one.split(".")[0] for one in imports(tree)} & UNPACKS_OBJECTS, name
+        assert not {one.split(".")[0] for one in imports(tree)} & OBJECT_DESERIALIZERS, name
         for node in calls(tree):
-            assert not (isinstance(node.func, ast.Name) and node.func.id in RUNS_TEXT), f"{name}:{node.lineno}"
-            assert not is_of(node.func, "os", {"system", "popen"}), f"{name}:{node.lineno}"
+            assert not (isinstance(node.func, ast.Name) and node.func.id in CODE_EXECUTION), f"{name}:{node.lineno}"
+            assert not is_attribute(node.func, "os", {"system", "popen"}), f"{name}:{node.lineno}"
             assert not any(key.arg == "shell" for key in node.keywords), f"{name}:{node.lineno}"
-            if is_of(node.func, "yaml", {"load", "load_all", "full_load", "unsafe_load"}):
+            if is_attribute(node.func, "yaml", {"load", "load_all", "full_load", "unsafe_load"}):
                 assert "Loader=yaml.BaseLoader" in ast.unparse(node), f"{name}:{node.lineno}"
 
 
 @pytest.mark.promise("promise-6")
-def test_only_these_files_know_a_network_and_each_has_a_reason():
-    used = {name for name, tree in trees().items() if {one.split(".")[0] for one in imports(tree)} & NETWORK}
-    assert used == set(MAY_CONNECT)
+def test_only_listed_modules_import_network_modules_and_each_has_a_reason():
+    used = {name for name, tree in trees().items() if {one.split(".")[0] for one in imports(tree)} & NETWORK_MODULES}
+    assert used == set(NETWORK_ACCESS)
 
 
-def families(tree):
-    """The kinds of sockets a file makes, by their names."""
+def socket_families(tree):
+    """Return the names of the socket families in a file."""
     return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("AF_")}
 
 
 @pytest.mark.promise("promise-6")
-def test_the_process_that_stays_listens_on_a_unix_socket_only():
-    made = {name: found for name, tree in trees().items() if (found := families(tree))}
-    assert made == {"api/resident.py": {"AF_UNIX"}}
+def test_the_resident_process_listens_on_a_unix_socket_only():
+    used = {name: found for name, tree in trees().items() if (found := socket_families(tree))}
+    assert used == {"api/resident.py": {"AF_UNIX"}}
 
 
 if __name__ == "__main__":

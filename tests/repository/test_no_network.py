@@ -1,5 +1,7 @@
-"""Nothing embedded opens a connection: every verb and every plain command runs in a child in which sockets are refused, and so
-does a gateway, which may listen on loopback."""
+"""Without a server Holdfast opens no connection: every verb and plain command runs in a process that refuses sockets.
+
+The gateway runs in such a process too, where it may listen on loopback.
+"""
 
 from __future__ import annotations
 
@@ -15,45 +17,45 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 
-def everything(home, door, **env):
-    """What the battery's child says of itself; models are left out, but where the test asks for them."""
-    child = [sys.executable, "-m", "battery.everything", door, str(home)]
-    surroundings = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-    done = subprocess.run(child, capture_output=True, text=True, timeout=120, cwd=home.parent, env=surroundings)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def run_everything(home, interface, **env):
+    """Run every verb or command in a process that refuses sockets and return its report."""
+    command = [sys.executable, "-m", "battery.everything", interface, str(home)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=home.parent, env=environment)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
 
 
-def child(code, home):
-    """What a few lines print that are run with the battery's ears open."""
-    done = subprocess.run(
+def run_code(code, home):
+    """Run code that can import the battery and return the lines it prints."""
+    result = subprocess.run(
         [sys.executable, "-c", code, str(home)], capture_output=True, text=True, timeout=60, cwd=home.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 @pytest.mark.promise("promise-6")
 def test_no_verb_of_the_library_tries_to_open_a_connection(home):
-    assert everything(home, "library") == {"attempts": [], "wrong": []}
+    assert run_everything(home, "library") == {"attempts": [], "wrong": []}
 
 
 @pytest.mark.promise("promise-6")
 def test_no_plain_command_tries_to_open_a_connection(home):
-    assert everything(home, "cli") == {"attempts": [], "wrong": []}
+    assert run_everything(home, "cli") == {"attempts": [], "wrong": []}
 
 
 @pytest.mark.promise("promise-6")
-def test_a_gateway_listens_on_loopback_and_no_connection_leaves_whatever_is_asked_of_it(home):
+def test_a_gateway_listens_on_loopback_only_and_opens_no_connection(home):
     from battery import gateway
 
-    child = [sys.executable, "-m", "battery.everything", "gateway", str(home)]
-    told = gateway.judged(child, {**os.environ, "PYTHONPATH": str(ROOT)}, str(home.parent))
-    assert told == {"attempts": [], "bound": ["127.0.0.1"], "wrong": []}
+    command = [sys.executable, "-m", "battery.everything", "gateway", str(home)]
+    report = gateway.judged(command, {**os.environ, "PYTHONPATH": str(ROOT)}, str(home.parent))
+    assert report == {"attempts": [], "bound": ["127.0.0.1"], "wrong": []}
 
 
-def test_a_gateway_may_listen_on_loopback_alone_and_connect_to_nobody(home):
+def test_a_gateway_that_listens_elsewhere_or_connects_is_found(home):
     home.mkdir()
     code = (
         "import socket, sys; from battery import everything; everything.listen(sys.argv[1], serves=True)\n"
@@ -65,11 +67,11 @@ def test_a_gateway_may_listen_on_loopback_alone_and_connect_to_nobody(home):
         "    except everything.NoNetwork as error: print('refused', error)\n"
         "print(everything.bound, len(everything.attempts))\n"
     )
-    assert child(code, home) == ["refused socket.bind", "refused socket.bind", "refused socket.connect",
+    assert run_code(code, home) == ["refused socket.bind", "refused socket.bind", "refused socket.connect",
                                  "refused socket.getaddrinfo", "['127.0.0.1'] 4"]  # fmt: skip
 
 
-def test_an_attempt_to_connect_would_be_seen_and_refused(home):
+def test_an_attempt_to_connect_is_found_and_refused(home):
     home.mkdir()
     code = (
         "import socket, sys; from battery import everything; everything.listen(sys.argv[1])\n"
@@ -79,10 +81,10 @@ def test_an_attempt_to_connect_would_be_seen_and_refused(home):
         "    except everything.NoNetwork as error: print('refused', error)\n"
         "print(len(everything.attempts))\n"
     )
-    assert child(code, home) == ["refused socket.getaddrinfo", "refused socket.getaddrinfo", "2"]
+    assert run_code(code, home) == ["refused socket.getaddrinfo", "refused socket.getaddrinfo", "2"]
 
 
-def test_every_command_that_is_left_out_serves_or_starts_another_program():
+def test_only_commands_that_serve_or_start_another_program_are_not_run():
     from battery.everything import SERVES
 
     from holdfast.cli.command_table import COMMANDS

@@ -1,6 +1,6 @@
-"""Every promise has a test, every test that claims one names one that exists, and docs/promises.md is made from both.
+"""Every promise has a test, every promise mark names an existing promise, and docs/promises.md lists both.
 
-`python tests/repository/test_promises.py --write` makes docs/promises.md anew.
+`python tests/repository/test_promises.py --write` writes docs/promises.md.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import sys
 import tomllib
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[1]
-REGISTRY = HERE / "promises.toml"
-PAGE = HERE.parent / "docs" / "promises.md"
+TESTS_FOLDER = Path(__file__).resolve().parents[1]
+REGISTRY = TESTS_FOLDER / "promises.toml"
+PAGE = TESTS_FOLDER.parent / "docs" / "promises.md"
 TITLES = {
     "product": "The product",
     "notes": "Notes",
@@ -25,7 +25,7 @@ TITLES = {
     "gateway": "The gateway",
     "care": "Doctor and status",
 }
-DUE = {
+REQUIRED = {
     *(f"promise-{number}" for number in range(1, 9)), *(f"N{number}" for number in range(1, 14)), "T1", "T2", "T3", "T4",
     "H1", "H2", "H3", "F1", "F2", "F3", "F4", "F5", "F6", "F7", "P1", "P2", "P3", "D1", "D2", "D3", "S1",
     "B1", "B2", "B3", "B4", "B5", "B6", "A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8",
@@ -33,24 +33,24 @@ DUE = {
 
 
 def registry():
-    """Group, then id, then sentence."""
-    return {group: promises for group, promises in _data().items() if group != "proofs"}
+    """Return the sentence of each promise by group and id."""
+    return {group: promises for group, promises in _read_registry().items() if group != "proofs"}
 
 
-def _data():
+def _read_registry():
     return tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
 
 
-def promised():
-    return {id: says for group in registry().values() for id, says in group.items()}
+def promises_by_id():
+    return {id: sentence for group in registry().values() for id, sentence in group.items()}
 
 
 def _is_promise(node):
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.promise"
 
 
-def _marks(tree):
-    """(test, ids) for every test function that is marked; marks anywhere else are nobody's proof."""
+def _find_marks(tree):
+    """Yield the name and the promise ids of every marked test function."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for mark in node.decorator_list:
@@ -59,29 +59,32 @@ def _marks(tree):
 
 
 def _trees():
-    return {str(path.relative_to(HERE)): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(HERE.rglob("*.py"))}
+    return {
+        str(path.relative_to(TESTS_FOLDER)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(TESTS_FOLDER.rglob("*.py"))
+    }
 
 
-def proofs():
-    """For each id, the tests that say they prove it: (file, name)."""
+def find_proofs():
+    """Return the tests that prove each promise, as (file, name)."""
     found = {}
     for file, tree in _trees().items():
-        for name, ids in _marks(tree):
+        for name, ids in _find_marks(tree):
             for id in ids:
                 found.setdefault(id, []).append((file, name))
-    for id, tests in _data()["proofs"].items():
+    for id, tests in _read_registry()["proofs"].items():
         found.setdefault(id, []).extend(tuple(test.split("::")) for test in tests)
     return {id: sorted(tests) for id, tests in found.items()}
 
 
 def anchor(id):
-    """The heading of a promise, as README links to it."""
+    """Return the heading of a promise, to which README links."""
     return id.replace("-", " ").capitalize()
 
 
 def page():
-    """docs/promises.md."""
-    proven = proofs()
+    """Return the text of docs/promises.md."""
+    tests_by_id = find_proofs()
     lines = [
         "# Promises",
         "",
@@ -92,42 +95,42 @@ def page():
     ]
     for group, promises in registry().items():
         lines += ["", f"## {TITLES[group]}"]
-        for id, says in promises.items():
-            tests = [f"- [{_sentence(name)}](../tests/{file})" for file, name in proven.get(id, [])]
-            lines += ["", f"### {anchor(id)}", "", says, "", *tests]
+        for id, sentence in promises.items():
+            tests = [f"- [{_make_sentence(name)}](../tests/{file})" for file, name in tests_by_id.get(id, [])]
+            lines += ["", f"### {anchor(id)}", "", sentence, "", *tests]
     return "\n".join(lines) + "\n"
 
 
-def _sentence(name):
+def _make_sentence(name):
     return name.removeprefix("test_").replace("_", " ")
 
 
 def test_every_promise_has_a_test():
-    assert set(promised()) - set(proofs()) == set()
+    assert set(promises_by_id()) - set(find_proofs()) == set()
 
 
 def test_every_test_that_claims_a_promise_names_one_that_exists():
-    assert {id: tests for id, tests in proofs().items() if id not in promised()} == {}
+    assert {id: tests for id, tests in find_proofs().items() if id not in promises_by_id()} == {}
 
 
-def test_what_is_built_is_promised():
-    assert set(promised()) >= DUE
+def test_every_required_promise_is_in_the_registry():
+    assert set(promises_by_id()) >= REQUIRED
 
 
-def test_no_mark_stands_where_nobody_sees_it():
+def test_every_promise_mark_is_on_a_test_function():
     for file, tree in _trees().items():
         marks = [node for node in ast.walk(tree) if _is_promise(node)]
-        seen = list(_marks(tree))
+        seen = list(_find_marks(tree))
         assert len(marks) == len(seen), f"{file}: a promise that is not a decorator of a test function"
         assert [name for name, ids in seen if not name.startswith("test_") or not ids] == [], file
 
 
-def test_the_proofs_that_the_registry_names_are_tests_that_exist():
-    there = {
+def test_the_proofs_in_the_registry_are_existing_tests():
+    existing = {
         (file, node.name) for file, tree in _trees().items() for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
     }
-    named = [tuple(test.split("::")) for tests in _data()["proofs"].values() for test in tests]
-    assert [test for test in named if test not in there] == []
+    named = [tuple(test.split("::")) for tests in _read_registry()["proofs"].values() for test in tests]
+    assert [test for test in named if test not in existing] == []
 
 
 def test_the_page_of_promises_is_up_to_date():

@@ -1,4 +1,4 @@
-"""Promises that no other room's tests speak of."""
+"""Tests of promises that span several packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.mark.promise("promise-6")
 def test_no_verb_opens_a_socket_or_starts_a_program(child, home):
-    asked = child(
+    events = child(
         """
         os.environ["HOLDFAST_EMBEDDER"] = "default"
         events = []
@@ -29,13 +29,13 @@ def test_no_verb_opens_a_socket_or_starts_a_program(child, home):
         """,
         home,
     )
-    assert asked == []
+    assert events == []
 
 
-def ask_all_around(memory, moment=None):
-    """Who is around billing, and the way from there to Bob, as of a day."""
-    around = memory.graph("BILLING", depth=2, as_of=moment)
-    return [one.name for one in around.entities], [edge.label for edge in memory.path("billing", "bob", as_of=moment)]
+def neighbours_and_path(memory, as_of=None):
+    """Return the neighbours of billing, and the labels on the path from there to Bob, as of a day."""
+    graph = memory.graph("BILLING", depth=2, as_of=as_of)
+    return [entity.name for entity in graph.entities], [edge.label for edge in memory.path("billing", "bob", as_of=as_of)]
 
 
 @pytest.mark.promise("T4")
@@ -44,9 +44,9 @@ def test_neighbours_and_paths_are_those_of_the_day_asked_about(memory):
     memory.fact("Telegram", "owner", "[[Bob]]", on="2026-01-05")
     memory.fact("Telegram", "owner", "[[Ada]]", on="2026-03-27")
     memory.fact("Ada Lovelace", "alias", "Ada", on="2026-03-01")
-    assert ask_all_around(memory, "2026-02-01") == (["billing", "Telegram", "Bob"], ["uses", "owner"])
-    assert ask_all_around(memory) == (["billing", "Telegram", "Ada Lovelace"], [])
-    assert ask_all_around(memory, "2026-01-07") == ([], [])
+    assert neighbours_and_path(memory, "2026-02-01") == (["billing", "Telegram", "Bob"], ["uses", "owner"])
+    assert neighbours_and_path(memory) == (["billing", "Telegram", "Ada Lovelace"], [])
+    assert neighbours_and_path(memory, "2026-01-07") == ([], [])
 
 
 @pytest.mark.promise("T4")
@@ -58,11 +58,11 @@ def test_links_of_another_project_are_not_followed(memory, open_memory):
 
 
 @pytest.mark.promise("H2")
-def test_turns_are_found_with_notes_grouped_by_session_and_what_stands_around_them_is_read(memory):
+def test_turns_are_found_with_notes_grouped_by_session_and_their_context_is_read(memory):
     memory.store("The harbour is dredged in June.", key="harbour")
     for session in ("monday", "tuesday"):
-        said = ["Good morning.", f"On {session} the harbour was closed.", "Why?"]
-        turns = [{"role": "user", "text": text, "id": f"{session}-{text[:2]}"} for text in said]
+        texts = ["Good morning.", f"On {session} the harbour was closed.", "Why?"]
+        turns = [{"role": "user", "text": text, "id": f"{session}-{text[:2]}"} for text in texts]
         memory.log(turns, session=session, client="c")
     answer = memory.recall("harbour", mode="keyword")
     assert {hit.kind for hit in answer} == {"note", "turn"}
@@ -88,7 +88,7 @@ def test_turns_of_another_project_are_neither_found_nor_read(memory, open_memory
 
 
 @pytest.mark.promise("N7", "promise-8")
-def test_an_embedder_that_cannot_be_reached_leaves_an_answer_that_says_so(open_memory, monkeypatch):
+def test_an_unreachable_embedder_gives_a_degraded_answer_with_the_reason(open_memory, monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "endpoint:m@http://127.0.0.1:9/v1")
     memory = open_memory()
     memory.store("The harbour is dredged in June.", key="harbour")

@@ -1,4 +1,4 @@
-"""README and docs cannot lie: their code runs, their commands parse, their samples are read, their links lead somewhere."""
+"""README and docs are correct: their code runs, their commands parse, their samples are valid, their links have targets."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 STAMP = re.compile(r"\b(?!2026-0[13]-\d\dT00:00:00Z)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def text_of(path):
+def read_text(path):
     return path.read_text(encoding="utf-8")
 
 
 def blocks(path, kind):
-    """The fenced blocks of a page that say they are of that kind."""
-    return [body for info, body in BLOCK.findall(text_of(path)) if info == kind]
+    """Return the fenced blocks of a page with this info string."""
+    return [body for info, body in BLOCK.findall(read_text(path)) if info == kind]
 
 
 def prose(path):
-    """A page without its fenced blocks and comments."""
-    return re.sub(r"<!--.*?-->", "", BLOCK.sub("", text_of(path)), flags=re.S)
+    """Return a page without its fenced blocks and comments."""
+    return re.sub(r"<!--.*?-->", "", BLOCK.sub("", read_text(path)), flags=re.S)
 
 
 def ten_lines():
@@ -45,12 +45,12 @@ def ten_lines():
 
 
 def tour():
-    """The commands of the README's tour, as words."""
+    """Return the arguments of each command of the README's tour."""
     (block,) = [body for body in blocks(README, "sh") if "holdfast store" in body]
     return [shlex.split(line)[1:] for line in block.splitlines()]
 
 
-def name_of(path):
+def relative_name(path):
     return path.relative_to(ROOT).as_posix()
 
 
@@ -58,22 +58,22 @@ def name_of(path):
 
 
 def test_the_readme_is_short():
-    assert len(text_of(README).splitlines()) <= 120
+    assert len(read_text(README).splitlines()) <= 120
 
 
-def test_the_ten_lines_are_ten():
+def test_the_example_of_the_readme_has_ten_lines():
     assert len([line for line in ten_lines().splitlines() if line.strip()]) == 10
 
 
-def test_the_ten_lines_run_in_a_fresh_home_and_print_what_they_say(tmp_path):
+def test_the_ten_lines_run_in_a_new_home_and_print_what_their_comments_say(tmp_path):
     script = tmp_path / "ten.py"
     script.write_text(ten_lines(), encoding="utf-8")
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    said = re.findall(r"print\(.*\)  # (.*)", ten_lines())
-    assert len(said) == 3
-    assert done.stdout.splitlines()[: len(said)] == said
-    assert "Telegram" in done.stdout
+    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    expected = re.findall(r"print\(.*\)  # (.*)", ten_lines())
+    assert len(expected) == 3
+    assert result.stdout.splitlines()[: len(expected)] == expected
+    assert "Telegram" in result.stdout
     assert (Path(os.environ["HOME"]) / ".holdfast/shelf/projects/demo/notes/deploys.md").exists()
 
 
@@ -84,8 +84,8 @@ def test_the_tour_runs_in_a_fresh_home(tmp_path, monkeypatch, capsys):
         assert capsys.readouterr().out.strip() or words[0] == "doctor", words
 
 
-def without_what_differs(text):
-    """A note with its id and the times of writing taken out."""
+def mask_id_and_times(text):
+    """Return a note without its id and the times of its writes."""
     return STAMP.sub("<time>", re.sub(r"^id: .*$", "id: <id>", text, flags=re.M))
 
 
@@ -95,19 +95,19 @@ def test_the_note_that_the_readme_shows_is_what_the_tour_writes(tmp_path, monkey
         main(words)
     (written,) = (Path(os.environ["HOME"]) / ".holdfast/shelf/projects").glob("*/notes/deploys.md")
     (shown,) = blocks(README, "markdown")
-    assert without_what_differs(written.read_text(encoding="utf-8")) == without_what_differs(shown)
+    assert mask_id_and_times(written.read_text(encoding="utf-8")) == mask_id_and_times(shown)
 
 
-def test_the_readme_promises_what_the_registry_promises():
+def test_the_readme_lists_the_promises_of_the_registry():
     from test_promises import registry
 
-    listed = re.findall(r"^\d\. \[(.*)\]\(docs/promises\.md#(promise-\d)\)$", text_of(README), re.M)
-    assert [(id, says) for says, id in listed] == list(registry()["product"].items())
+    listed = re.findall(r"^\d\. \[(.*)\]\(docs/promises\.md#(promise-\d)\)$", read_text(README), re.M)
+    assert [(id, sentence) for sentence, id in listed] == list(registry()["product"].items())
 
 
-def test_the_two_commands_and_every_other_make_target_that_pages_name_exist():
-    targets = set(re.findall(r"^([a-z]+):", text_of(ROOT / "Makefile"), re.M))
-    named = {word for path in PAGES for word in re.findall(r"(?:^|`)make ([a-z]+)", text_of(path), re.M)}
+def test_every_make_target_in_a_page_exists():
+    targets = set(re.findall(r"^([a-z]+):", read_text(ROOT / "Makefile"), re.M))
+    named = {word for path in PAGES for word in re.findall(r"(?:^|`)make ([a-z]+)", read_text(path), re.M)}
     assert {"run", "test"} <= named <= targets
 
 
@@ -115,34 +115,34 @@ def test_the_two_commands_and_every_other_make_target_that_pages_name_exist():
 
 
 def commands():
-    """Every `holdfast …` in a fenced block, or alone between backquotes."""
+    """Yield every `holdfast …` command in fenced blocks and in inline code, with its page."""
     for path in PAGES:
-        for info, body in BLOCK.findall(text_of(path)):
+        for info, body in BLOCK.findall(read_text(path)):
             if info == "sh":
                 found = re.findall(r"^(?:source <\()?(holdfast .*?)\)?$", body, re.M)
-                yield from ((name_of(path), line) for line in found)
-        if path.name != "cli.md":  # whose usage lines are made from the table itself
-            yield from ((name_of(path), line) for line in re.findall(r"`(holdfast [^`]+)`", prose(path)))
+                yield from ((relative_name(path), line) for line in found)
+        if path.name != "cli.md":  # its usage lines are generated from the command table
+            yield from ((relative_name(path), line) for line in re.findall(r"`(holdfast [^`]+)`", prose(path)))
 
 
-def test_there_are_commands_to_check():
+def test_commands_are_found_in_the_pages():
     assert {path for path, _ in commands()} >= {"README.md", "docs/cli.md", "docs/format.md"}
 
 
 @pytest.mark.parametrize(("path", "line"), sorted(set(commands())))
-def test_a_command_that_a_page_shows_is_one_that_exists(path, line):
-    words = parse_args(shlex.split(line, comments=True)[1:])
-    assert words.command or words.has("help")
+def test_every_command_in_a_page_exists(path, line):
+    words = read(shlex.split(line, comments=True)[1:])
+    assert words.command or words.wants("help")
 
 
 def anchors(path):
-    """The anchors that headings make, as code hosts make them."""
-    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", text_of(path)), re.M)
+    """Return the anchors of the headings as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", read_text(path)), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_links_lead_somewhere(path):
+@pytest.mark.parametrize("path", PAGES, ids=relative_name)
+def test_every_link_has_a_target(path):
     links = re.findall(r"\]\(([^)\s]+)\)", prose(path))
     for link in links:
         if link.startswith("https://"):
@@ -171,27 +171,27 @@ def test_every_page_can_be_reached_from_the_readme():
 MODIFIED = 1777712400  # 2026-05-02T09:00:00Z
 
 
-def opened(sample):
+def parse_sample(sample):
     return versions.parse_note(sample.encode(), MODIFIED)
 
 
-def test_every_sample_says_what_it_is():
-    kinds = {info for info, _ in BLOCK.findall(text_of(FORMAT))}
+def test_every_sample_has_a_known_kind():
+    kinds = {info for info, _ in BLOCK.findall(read_text(FORMAT))}
     assert kinds == {"text", "markdown note", "markdown file", "markdown listing"}
 
 
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown note"), ids=range(len(blocks(FORMAT, "markdown note"))))
-def test_a_sample_note_is_one_without_a_problem_and_survives_the_parser(sample):
+def test_a_sample_note_is_valid_and_unchanged_by_the_parser(sample):
     assert note_file_module.render(note_file_module.parse(sample)) == sample
-    doc = entries.note_entry("projects/demo", "sample.md", opened(sample), (1, 2, 3))
+    doc = versions.note_entry("projects/demo", "sample.md", parse_sample(sample), (1, 2, 3))
     assert doc.problem == ""
     assert doc.passages[0].text.strip()
 
 
-def test_the_first_sample_is_byte_for_byte_what_a_store_writes(open_memory, clock, note_file):
+def test_the_first_sample_is_exactly_what_a_store_writes(open_memory, clock, note_file):
     sample = blocks(FORMAT, "markdown note")[0]
     memory = open_memory(agent="reviewer", client="claude-code", session="7f3a", origin="user")
-    old, new = reversed(versions.list_versions(opened(sample)))
+    old, new = reversed(versions.versions_of(parse_sample(sample)))
     for version in (old, new):
         clock.set(version.recorded)
         memory.store(version.text, key="testing", type=version.type, tags=list(version.tags))
@@ -199,16 +199,16 @@ def test_the_first_sample_is_byte_for_byte_what_a_store_writes(open_memory, cloc
     assert re.sub(r"^id: \w{16}$", "id: 01KPAXEB201VA8X6", written, flags=re.M) == sample
 
 
-def test_the_samples_mean_what_the_page_says():
-    written, bare, rich, dated, escaped, stated = [opened(sample) for sample in blocks(FORMAT, "markdown note")]
-    assert (written.header.type, written.header.tags, written.past_count) == ("feedback", ("testing", "pytest"), 1)
-    assert (bare.header.type, bare.header.source.origin, bare.header.updated) == ("project", "user", "2026-05-02T09:00:00Z")
-    assert rich.header.tags == ("ci-cd", "größe: exakt")
-    assert (rich.header.valid_to, rich.header.pinned) == ("2026-12-31T00:00:00Z", True)
-    assert [version.text for version in versions.list_versions(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
-    assert versions.to_note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
-    assert (escaped.past_count, escaped.text.count("\\")) == (0, 0)
-    facts = entries.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
+def test_the_samples_are_parsed_as_the_page_describes():
+    written, bare, rich, dated, escaped, stated = [parse_sample(sample) for sample in blocks(FORMAT, "markdown note")]
+    assert (written.head.type, written.head.tags, written.older) == ("feedback", ("testing", "pytest"), 1)
+    assert (bare.head.type, bare.head.source.origin, bare.head.updated) == ("project", "user", "2026-05-02T09:00:00Z")
+    assert rich.head.tags == ("ci-cd", "größe: exakt")
+    assert (rich.head.valid_to, rich.head.pinned) == ("2026-12-31T00:00:00Z", True)
+    assert [version.text for version in versions.versions_of(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
+    assert versions.note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
+    assert (escaped.older, escaped.text.count("\\")) == (0, 0)
+    facts = versions.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
     assert [(fact.label, fact.value, fact.valid_to) for fact in facts] == [
         ("status", "disabled", "2026-03-27"), ("status", "enabled", None), ("owner", "[[Ada]]", None)
     ]  # fmt: skip
@@ -216,13 +216,13 @@ def test_the_samples_mean_what_the_page_says():
 
 
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown file"))
-def test_a_sample_file_is_an_entry_without_a_problem(sample):
-    doc = entries.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
+def test_a_sample_file_is_a_valid_entry(sample):
+    doc = versions.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
     assert (doc.problem, doc.title) == ("", "Heartbeat")
     assert [fact.label for fact in doc.facts] == ["release"]
 
 
-def test_the_sample_listing_is_what_a_store_makes(open_memory, clock, home):
+def test_the_sample_listing_is_what_a_store_writes(open_memory, clock, home):
     clock.set("2026-05-02T09:00:00Z")
     open_memory().store("Always use pytest; never unittest.", key="testing", type="feedback")
     (sample,) = blocks(FORMAT, "markdown listing")
@@ -230,5 +230,5 @@ def test_the_sample_listing_is_what_a_store_makes(open_memory, clock, home):
 
 
 def test_the_page_lists_every_field_that_the_parser_reads():
-    told = set(re.findall(r"^\| `([a-z_]+)` \|", text_of(FORMAT), re.M))
-    assert told == set(note_file_module._PARSERS)
+    documented = set(re.findall(r"^\| `([a-z_]+)` \|", read_text(FORMAT), re.M))
+    assert documented == set(note_file_module._READERS)

@@ -54,7 +54,7 @@ def test_a_key_across_a_cut_is_not_told_by_any_tool(pasted):
 
 @pytest.mark.promise("S2")
 def test_nor_over_http_to_a_role_that_may_not_export(pasted, home, gateway):
-    gateway.role("reader", ["agent.memory.read"], ["project"])
+    gateway.add_role("reader", ["agent.memory.read"], ["project"])
     agent = gateway.agent("reading", "reader")
     whose = {"X_Holdfast_Project": "demo"}
     asked = [

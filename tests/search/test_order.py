@@ -120,9 +120,7 @@ def test_by_recency_the_newest_comes_first_and_equals_by_relevance(found):
 
 
 @pytest.mark.promise("N7")
-@given(
-    pools_of_different_keys, st.dictionaries(st.sampled_from([f"k{number}" for number in range(12)]), st.integers(0, 5))
-)
+@given(pools_of_different_keys, st.dictionaries(st.sampled_from([f"k{number}" for number in range(12)]), st.integers(0, 5)))
 def test_by_usage_the_most_used_comes_first_and_equals_by_relevance(found, usage):
     ordered = order.order(found, SCOPES, "usage", usage, lambda one: one.key)
     assert [usage.get(one.key, 0) for one in ordered] == sorted([usage.get(one.key, 0) for one in found], reverse=True)

@@ -78,8 +78,10 @@ def test_a_note_that_is_there_already_is_said_to_be(gateway):
     assert gateway.operator("PUT", "/v1/notes/agent/k", put, If_None_Match="*").status == 201
     again = gateway.operator("PUT", "/v1/notes/agent/k", {"text": "Others."}, If_None_Match="*")
     assert again.status == 412 and "there is a note 'k' already" in again.json["detail"] and again.json["fix"]
-    assert gateway.operator.post("/v1/notes", {**put, "key": "k", "scope": "agent", "expected": "x"}).json["detail"].endswith(
-        "has changed since you read it"
+    assert (
+        gateway.operator.post("/v1/notes", {**put, "key": "k", "scope": "agent", "expected": "x"})
+        .json["detail"]
+        .endswith("has changed since you read it")
     )
 
 
@@ -170,7 +172,7 @@ def test_names_of_any_script_stand_in_a_cursor(gateway):
 
 
 def test_the_check_tells_of_roles_agents_and_the_audit_only_to_whom_they_are_open(gateway):
-    gateway.role("gone", ["done.read"])
+    gateway.add_role("gone", ["done.read"])
     gateway.agent("orphan", "gone")
     (gateway.home / "roles" / "gone.yaml").unlink()
     (gateway.home / "roles" / "broken.yaml").write_text("name: [")
@@ -180,7 +182,7 @@ def test_the_check_tells_of_roles_agents_and_the_audit_only_to_whom_they_are_ope
     )
     secret = {"agents.manage": "agent", "audit.read": "audit", "roles.read": "role"}
     for number, actions in enumerate([(), *[(one,) for one in secret], tuple(secret)]):
-        gateway.role(f"carer{number}", ["home.care", *actions])
+        gateway.add_role(f"carer{number}", ["home.care", *actions])
         told = gateway.agent(f"carer{number}", f"carer{number}").get("/v1/check").json["problems"]
         assert {one["code"] for one in told} & set(secret.values()) == {secret[one] for one in actions}, actions
     assert {one["code"] for one in gateway.operator.get("/v1/check").json["problems"]} >= set(secret.values())

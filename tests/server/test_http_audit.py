@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import apsw
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 
 CHANGES = [
     ("POST", "/agents", {"name": "new", "role": "secretary"}, "add"),
@@ -28,7 +28,7 @@ PAIR = {"key": "k", "value": "Harbour words."}
 def gateway(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[lock]\nseconds = 1\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 

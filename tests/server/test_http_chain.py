@@ -11,7 +11,7 @@ import threading
 import time
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 
 from holdfast.errors import TooLarge, TooMany
 from holdfast.ledger.audit import Audit
@@ -43,28 +43,30 @@ def test_hosts_and_origins_that_are_not_ours_are_refused(gateway):
     token = f"Authorization: Bearer {gateway.operator.token}\r\n"
     assert len(HOSTS) + len(ORIGINS) >= 50
     for host in HOSTS:
-        said = gateway.anybody.raw(f"GET /gateway/memory HTTP/1.1\r\nHost: {host}\r\n{token}Connection: close\r\n\r\n".encode())
+        said = gateway.anonymous.raw(
+            f"GET /gateway/memory HTTP/1.1\r\nHost: {host}\r\n{token}Connection: close\r\n\r\n".encode()
+        )
         status = int(said.split(b" ", 2)[1])
         assert status in (400, 421), (host, said[:200])
     for origin in ORIGINS:
         said = gateway.operator.get("/gateway/memory", Origin=origin)
         assert (said.status, said.code) == (403, "wrong_origin"), origin
     twice = f"GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n{token}Connection: close\r\n\r\n"
-    assert gateway.anybody.raw(twice.encode()).split(b" ", 2)[1] in (b"400", b"421")
+    assert gateway.anonymous.raw(twice.encode()).split(b" ", 2)[1] in (b"400", b"421")
     for host in ("localhost", f"localhost:{gateway.port}", "127.0.0.1", "LOCALHOST:1", "[::1]:8710"):
         assert gateway.operator.get("/gateway/memory", Host=host, Origin=f"http://{host}").status == 200
 
 
 def test_names_and_pages_that_somebody_named_are_let_in(home):
-    with served(home, hosts=("memory.example",), origins=("https://page.example",)) as gateway:
+    with run_gateway(home, hosts=("memory.example",), origins=("https://page.example",)) as gateway:
         assert gateway.operator.get("/gateway/memory", Host="memory.example:443").status == 200
         said = gateway.operator.get("/gateway/memory", Origin="https://page.example")
         assert said.status == 200 and said.headers["access-control-allow-origin"] == "https://page.example"
         assert "access-control-allow-origin" not in gateway.operator.get("/gateway/memory").headers
         asked = {"Origin": "https://page.example", "Access_Control_Request_Method": "POST"}
-        told = gateway.anybody("OPTIONS", "/gateway/memory", **asked)
+        told = gateway.anonymous("OPTIONS", "/gateway/memory", **asked)
         assert told.status == 204 and "authorization" in told.headers["access-control-allow-headers"]
-        assert gateway.anybody("OPTIONS", "/gateway/memory", **{**asked, "Origin": "https://evil.example"}).status == 403
+        assert gateway.anonymous("OPTIONS", "/gateway/memory", **{**asked, "Origin": "https://evil.example"}).status == 403
         assert gateway.operator.get("/gateway/memory", Host="other.example").status == 421
 
 
@@ -131,14 +133,14 @@ def test_no_route_does_any_work_before_it_is_known_who_asks(home):
 def test_everything_that_asks_for_a_token_asks_for_one_only(gateway):
     token = gateway.operator.token
     for given in (f"Basic {token}", token, f"Bearer {token} {token}", "Bearer", f"Bearer x{token}"):
-        assert gateway.anybody.get("/gateway/memory", Authorization=given).code == "unauthenticated", given
+        assert gateway.anonymous.get("/gateway/memory", Authorization=given).code == "unauthenticated", given
     sent = f"Authorization: Bearer {token}\r\n"
     twice = f"GET /gateway/memory HTTP/1.1\r\nHost: localhost\r\n{sent}{sent}Connection: close\r\n\r\n"
-    assert gateway.anybody.raw(twice.encode()).split(b" ", 2)[1] == b"401"
-    assert gateway.anybody.get("/no/such/path").status == 401
+    assert gateway.anonymous.raw(twice.encode()).split(b" ", 2)[1] == b"401"
+    assert gateway.anonymous.get("/no/such/path").status == 401
     assert gateway.operator.get("/no/such/path").code == "no_route"
-    assert gateway.anybody.get(f"/gateway/memory?access_token={token}").status == 401
-    assert gateway.anybody.get("/gateway/memory", Authorization=f"bearer {token}").status == 200
+    assert gateway.anonymous.get(f"/gateway/memory?access_token={token}").status == 401
+    assert gateway.anonymous.get("/gateway/memory", Authorization=f"bearer {token}").status == 200
 
 
 def test_a_path_says_which_methods_it_knows(gateway):
@@ -247,7 +249,7 @@ def test_the_audit_takes_no_text_of_a_request(gateway):
 
 def test_a_header_that_says_whose_memory_is_meant_comes_once(gateway):
     for name in ("X-Holdfast-Project", "X-Holdfast-Session"):
-        said = gateway.anybody.raw(
+        said = gateway.anonymous.raw(
             f"GET /gateway/memory HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {gateway.operator.token}\r\n"
             f"{name}: one\r\n{name}: other\r\nConnection: close\r\n\r\n".encode()
         )
@@ -300,7 +302,7 @@ def test_a_flood_at_ten_times_the_limit_gets_what_it_may_and_nobody_else_feels_i
 def test_while_one_floods_another_is_answered(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 5\n")
-    with served(home) as gateway:
+    with run_gateway(home) as gateway:
         flood, other, said, over = gateway.agent("flood"), gateway.agent("other"), [], threading.Event()
 
         def ask():
@@ -331,7 +333,7 @@ def test_while_one_floods_another_is_answered(home):
 def test_who_asks_too_often_is_told_when_to_come_back(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 1\n")
-    with served(home) as gateway:
+    with run_gateway(home) as gateway:
         flood, other = gateway.agent("flood"), gateway.agent("other")
         begun = time.monotonic()
         said = [flood.get("/gateway/memory") for _ in range(50)]
@@ -367,7 +369,7 @@ def under_way(gateway):
 def test_no_token_has_more_than_half_of_what_can_be_answered_at_a_time(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nat_once = 4\n")
-    with served(home) as gateway:
+    with run_gateway(home) as gateway:
         greedy, other = gateway.agent("greedy"), gateway.agent("other")
         deadline = time.monotonic() + 60
         held = [unfinished(gateway, greedy) for _ in range(2)]
@@ -385,7 +387,7 @@ def test_no_token_has_more_than_half_of_what_can_be_answered_at_a_time(home):
 def test_bodies_that_do_not_come_shut_nobody_else_out(home, path):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nat_once = 4\n")
-    with served(home) as gateway:
+    with run_gateway(home) as gateway:
         slow, other = [gateway.agent(f"slow-{number}") for number in range(3)], gateway.agent("other")
         held = [unfinished(gateway, client, path) for client in slow for _ in range(2)]  # more than all may have at work
         assert other.get("/gateway/memory").status == 200
@@ -414,22 +416,22 @@ def test_a_body_has_so_long_in_all_however_often_a_piece_of_it_comes(gateway, mo
 
 
 def test_a_request_keeps_its_id_if_it_can_stand_in_a_log(gateway):
-    assert gateway.anybody.get("/healthz", X_Request_Id="abc-1.2").headers["x-request-id"] == "abc-1.2"
+    assert gateway.anonymous.get("/healthz", X_Request_Id="abc-1.2").headers["x-request-id"] == "abc-1.2"
     for wrong in ("a b", "x" * 65, '{"level":"error"}', "ä"):
-        assert gateway.anybody.get("/healthz", X_Request_Id=wrong.encode()).headers["x-request-id"] != wrong
+        assert gateway.anonymous.get("/healthz", X_Request_Id=wrong.encode()).headers["x-request-id"] != wrong
     said = gateway.operator.get("/v1/notes/agent/none", X_Request_Id="mine")
     assert said.json["request_id"] == "mine"
 
 
 def test_the_log_and_the_counts_never_have_a_body_a_token_a_key_or_a_text(home):
     log = io.StringIO()
-    with served(home, log) as gateway:
+    with run_gateway(home, log) as gateway:
         operator = gateway.operator
         operator.post("/gateway/memory", {"key": "secret-key", "value": "The combination is 1234."})
         operator.get("/v1/notes/agent/secret-key")
         operator.post("/v1/recall", {"query": "combination", "mode": "keyword"})
         operator.post("/gateway/memory", {"key": "COMBINATION", "value": "v"})
-        gateway.anybody.get("/gateway/memory", Authorization="Bearer combination")
+        gateway.anonymous.get("/gateway/memory", Authorization="Bearer combination")
         counts = operator.get("/metrics")
         assert counts.headers["content-type"] == "text/plain"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
@@ -445,22 +447,22 @@ def test_the_log_and_the_counts_never_have_a_body_a_token_a_key_or_a_text(home):
 
 
 def test_a_scraper_may_read_the_counts_and_nothing_else(gateway):
-    assert gateway.anybody.get("/metrics").status == 401
+    assert gateway.anonymous.get("/metrics").status == 401
     assert gateway.agent("reviewer").get("/metrics").code == "denied"
-    gateway.role("scraper", ["metrics.read"], [])
+    gateway.add_role("scraper", ["metrics.read"], [])
     scraper = gateway.agent("prometheus", "scraper")
     assert b"holdfast_requests_total" in scraper.get("/metrics").data
     for path in ("/audit", "/audit/export", "/agents", "/roles", "/done", "/v1/notes", "/v1/check", "/gateway/memory"):
         assert scraper.get(path).code == "denied", path
-    gateway.role("auditor", ["audit.read"], [])
+    gateway.add_role("auditor", ["audit.read"], [])
     assert gateway.agent("auditor", "auditor").get("/metrics").code == "denied"
 
 
 def test_health_is_told_to_everybody_and_readiness_is_the_ledgers(gateway):
-    assert gateway.anybody.get("/healthz").json == {"status": "ok"}
-    assert gateway.anybody.get("/readyz").json == {"status": "ok"}
-    assert gateway.anybody.get("/problems/busy").json["status"] == 503
-    assert gateway.anybody.get("/problems/nonsense").code == "no_route"
+    assert gateway.anonymous.get("/healthz").json == {"status": "ok"}
+    assert gateway.anonymous.get("/readyz").json == {"status": "ok"}
+    assert gateway.anonymous.get("/problems/busy").json["status"] == 503
+    assert gateway.anonymous.get("/problems/nonsense").code == "no_route"
 
 
 def test_a_ledger_that_cannot_be_read_makes_it_unready(home):

@@ -23,7 +23,7 @@ def rows_of(gateway, action):
 
 @pytest.mark.promise("A5", "A3")
 def test_memory_that_the_role_may_not_read_is_not_in_a_dispatch_and_a_row_says_so(gateway):
-    gateway.role("runner", ["dispatch", "agent.memory.write"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.write"])
     runner = gateway.agent("runner", "runner")
     runner.post("/gateway/memory", NOTE)
     assert runner.get("/gateway/memory").code == "denied"
@@ -32,7 +32,7 @@ def test_memory_that_the_role_may_not_read_is_not_in_a_dispatch_and_a_row_says_s
     assert "may not agent.memory.read" in said.json["role_context"]["degraded"]
     ((agent, outcome, told), _) = rows_of(gateway, "agent.memory.read")
     assert (agent, outcome, told["route"], told["scope"]) == ("runner", "denied", "POST /dispatch", "agent")
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"], ["project"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"], ["project"])
     assert "does not reach the scope agent" in runner.post("/dispatch", {"task": "Go"}).json["role_context"]["degraded"]
 
 
@@ -55,8 +55,8 @@ def test_who_manages_agents_dispatches_for_one_with_its_role_and_its_memory(gate
 
 @pytest.mark.promise("A5", "A1")
 def test_who_may_not_manage_agents_dispatches_for_no_other_and_no_role_gives_another_more(gateway):
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
-    gateway.role("writer", ["agent.memory.write"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("writer", ["agent.memory.write"])
     runner, writer = gateway.agent("runner", "runner"), gateway.agent("writer", "writer")
     writer.post("/gateway/memory", NOTE)
     assert runner.post("/dispatch", {"task": "x", "agent": "writer"}).code == "denied"
@@ -67,7 +67,7 @@ def test_who_may_not_manage_agents_dispatches_for_no_other_and_no_role_gives_ano
 
 @pytest.mark.promise("A5")
 def test_a_webhook_can_tell_two_dispatches_apart_and_one_that_comes_again(gateway, hook):
-    gateway.role("runner", ["dispatch"])
+    gateway.add_role("runner", ["dispatch"])
     first, second = gateway.agent("first", "runner"), gateway.agent("second", "runner")
     task = {"task": "Go", "to": "webhook"}
     for agent in (first, second, first):

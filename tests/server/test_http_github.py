@@ -11,7 +11,7 @@ import threading
 import apsw
 import pytest
 from github_server import TOKEN, GitHub
-from waiting import until
+from wait import wait_until
 
 from holdfast import Damaged, HoldfastError, Unreached, config
 from holdfast.ledger import SqliteLedger
@@ -39,7 +39,7 @@ def reviewer(gateway, github, monkeypatch):
 
 @pytest.mark.promise("A6", "A3")
 def test_reviews_are_listed_with_what_was_done_to_their_agent_and_to_the_operator(gateway, github, reviewer):
-    gateway.role("engineer", ["github.review", "done.read", "done.write"])
+    gateway.add_role("engineer", ["github.review", "done.read", "done.write"])
     mine, other, operator = gateway.agent("mine", "engineer"), gateway.agent("other", "engineer"), gateway.operator
     mine.post("/done", {"kind": "triage", "subject": "acme/shop#3"})
     for number in (7, 8):
@@ -146,7 +146,7 @@ def test_a_server_that_takes_it_after_we_gave_up_has_one_review(github, reviewer
     assert reviewer.post("/github/review", REVIEW).code == "unreached"
     assert reviewer.post("/github/review", {**REVIEW, "again": True}).code == "unreached"  # nor is another put beside it
     github.commit.set()
-    until(lambda: PATH in github.reviews)
+    wait_until(lambda: PATH in github.reviews)
     assert reviewer.post("/github/review", REVIEW).json["posted"] is False
     assert github.posts == 1 and len(github.reviews[PATH]) == 1
 
@@ -156,7 +156,7 @@ def test_a_server_that_takes_it_after_we_gave_up_has_one_review(github, reviewer
 def test_what_was_posted_without_an_answer_is_found_and_not_posted_again(github, reviewer, monkeypatch, how):
     monkeypatch.setattr(room, "SECONDS", 0.3)
     for number in range(250):
-        github.take(PATH, {"body": f"somebody else's {number}", "event": "COMMENT"})
+        github.add_review(PATH, {"body": f"somebody else's {number}", "event": "COMMENT"})
     github.plan = [how]
     said = reviewer.post("/github/review", REVIEW)
     assert said.status == 200 and said.json["review_id"] == 330
@@ -252,7 +252,7 @@ def test_who_is_killed_while_github_takes_it_posts_nothing_twice(settings, ledge
     github.plan = ["slow"]
     given = [settings.home, settings.github_api, TOKEN, "", "", ""]
     child = subprocess.Popen([sys.executable, "-c", DIES, *given])
-    until(lambda: github.reviews or child.poll() is not None)
+    wait_until(lambda: github.reviews or child.poll() is not None)
     child.send_signal(signal.SIGKILL)
     child.wait(60)
     said = review(settings, ledger, "reviewer", PLAIN)
@@ -337,7 +337,7 @@ def test_of_ten_who_ask_again_with_one_key_one_posts(github, reviewer):
 
 
 def test_nobody_can_make_the_mark_before_it_is_posted(github, reviewer):
-    github.take(PATH, {"body": "<!-- holdfast:review 00000000000000000000000000000000 -->", "event": "COMMENT"})
+    github.add_review(PATH, {"body": "<!-- holdfast:review 00000000000000000000000000000000 -->", "event": "COMMENT"})
     assert reviewer.post("/github/review", REVIEW).json["posted"] is True
     assert len(github.reviews[PATH]) == 2
 
@@ -365,7 +365,7 @@ def test_nobody_there_and_nothing_set_are_said(gateway, home):
 
 @pytest.mark.promise("A5")
 def test_a_dispatch_is_handed_to_the_webhook(gateway, github):
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
     runner = gateway.agent("runner", "runner")
     runner.post("/gateway/memory", {"key": "k", "value": "Harbour words."})
     (gateway.home / "config.toml").write_text(f'[dispatch]\nwebhook = "{github.url}/hook"\nkey = "{TOKEN}"\n')

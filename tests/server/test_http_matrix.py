@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 from mcp.client.client import Client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -45,7 +45,7 @@ TOOLS = [
 def gateway(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         for name, (actions, scopes) in OWN.items():
             one.role(name, actions, scopes)
         yield one

@@ -7,10 +7,10 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 from mcp.client.client import Client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-from mcp_sdk import result_of, run
+from mcp_sdk import parse_result, run
 
 from holdfast import Memory
 from holdfast.errors import DiskTrouble
@@ -36,12 +36,12 @@ def test_an_agent_works_over_mcp_with_its_token_and_sees_the_same_memory(gateway
     async def talk():
         async with reached(gateway, reviewer, mode) as client:
             stored = await client.call_tool("memory_store", STORE)
-            assert result_of(stored).startswith("Created "), stored
+            assert parse_result(stored).startswith("Created "), stored
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert result_of(found).keys == ["harbour"]
+            assert parse_result(found).keys == ["harbour"]
         async with reached(gateway, other, mode) as client:
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert result_of(found).keys == []
+            assert parse_result(found).keys == []
 
     run(talk)
     note = reviewer.get("/v1/notes/agent/harbour").json
@@ -65,7 +65,7 @@ def test_a_role_decides_there_as_everywhere_and_every_decision_is_a_row(gateway)
             said = await client.call_tool("memory_store", {**STORE, "scope": "global"})
             assert said.is_error and "scope global" in said.content[0].text
             found = await client.call_tool("memory_recall", {"query": "harbour", "mode": "keyword"})
-            assert result_of(found).keys == []
+            assert parse_result(found).keys == []
             said = await client.call_tool("memory_store", {**STORE, "folder": str(gateway.home)})
             assert said.is_error and "folder" in said.content[0].text
 
@@ -80,7 +80,7 @@ def test_a_role_decides_there_as_everywhere_and_every_decision_is_a_row(gateway)
 
 def test_without_a_token_not_a_byte_reaches_it(gateway):
     for token in (None, "Bearer nonsense"):
-        said = gateway.anybody.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Authorization=token)
+        said = gateway.anonymous.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, Authorization=token)
         assert (said.status, said.code) == (401, "unauthenticated")
     assert gateway.operator.post("/mcp", {}, Host="evil.example").status == 421
 
@@ -91,7 +91,7 @@ def test_there_is_no_stream_to_open_and_no_session_to_end(gateway):
         assert (said.status, said.headers["allow"]) == (405, "POST"), method
         assert method == "HEAD" or said.code == "wrong_method"
     assert gateway.operator("INVENTED", "/mcp").status in (400, 405)  # one parser refuses what it has never heard of itself
-    assert gateway.anybody.get("/mcp").status == 401
+    assert gateway.anonymous.get("/mcp").status == 401
     counts = gateway.operator.get("/metrics").data.decode()
     assert 'route="GET /mcp",status="405"' in counts and "INVENTED" not in counts and "PUT /mcp" not in counts
 
@@ -106,7 +106,7 @@ def test_the_limits_of_a_body_are_the_gateways(gateway):
 
 def test_what_fails_is_told_without_the_homes_place_and_logged_without_a_word_of_the_call(home, monkeypatch, capfd):
     log = io.StringIO()
-    with served(home, log) as gateway:
+    with run_gateway(home, log) as gateway:
 
         async def said():
             async with reached(gateway, gateway.operator) as client:
@@ -146,9 +146,9 @@ def test_a_project_is_named_by_the_call_or_by_a_header(gateway):
             lost = await client.call_tool("memory_store", {"text": "Nowhere."})
             assert lost.is_error and "`project`" in str(lost.content) and "`folder`" not in str(lost.content)
             kept = await client.call_tool("memory_store", {"text": "Here.", "project": "demo"})
-            assert result_of(kept).project["id"] == "demo"
+            assert parse_result(kept).project["id"] == "demo"
         async with reached(gateway, gateway.operator, **{"X-Holdfast-Project": "headed"}) as client:
             kept = await client.call_tool("memory_store", {"text": "Here too."})
-            assert result_of(kept).project["id"] == "headed"
+            assert parse_result(kept).project["id"] == "headed"
 
     run(talk)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from http_gateway import served
+from http_gateway import run_gateway
 
 from holdfast import Memory
 from holdfast.server import openapi
@@ -23,7 +23,7 @@ WHOLE = {  # lists that come whole, and why they stay short
 def gateway(home):
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 

@@ -85,11 +85,11 @@ def test_every_write_takes_a_key():
 @pytest.fixture
 def free(home):
     """A gateway that counts no requests, with an operator who has something of everything."""
-    from http_gateway import served
+    from http_gateway import run_gateway
 
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as one:
+    with run_gateway(home) as one:
         yield one
 
 

@@ -7,7 +7,7 @@ import json
 import hypothesis
 import pytest
 import schemathesis
-from http_gateway import served
+from http_gateway import run_gateway
 from hypothesis import HealthCheck
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import (
@@ -42,7 +42,7 @@ def test_every_route_names_an_action_that_there_is_and_the_open_ones_are_few():
 
 
 def test_the_document_is_told_to_everybody_and_is_what_the_table_says(gateway):
-    assert gateway.anybody.get("/openapi.json").json == json.loads(json.dumps(openapi.build_document(ROUTES)))
+    assert gateway.anonymous.get("/openapi.json").json == json.loads(json.dumps(openapi.build_document(ROUTES)))
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.reads], ids=lambda route: route.name)
@@ -82,9 +82,9 @@ def every_route_asked(home, role, mode, examples=EXAMPLES):
     """A gateway of that home is asked everything that its document names, as that role."""
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as gateway:
-        gateway.role("reader", ["agent.memory.read", "done.read", "roles.read"], ["agent", "project", "session", "global"])
-        gateway.role("runner", ["dispatch", "agent.memory.write", "done.write", "memory.export"], ["agent", "project"])
+    with run_gateway(home) as gateway:
+        gateway.add_role("reader", ["agent.memory.read", "done.read", "roles.read"], ["agent", "project", "session", "global"])
+        gateway.add_role("runner", ["dispatch", "agent.memory.write", "done.write", "memory.export"], ["agent", "project"])
         client = gateway.agent("asker", role)
         client.post("/v1/notes", {"text": "Harbour words.", "key": "k", "scope": "agent"})
         schema = schemathesis.openapi.from_dict(json.loads(json.dumps(openapi.build_document(ROUTES))))
@@ -109,9 +109,7 @@ def exercised(operation, port, token, counts, mode, examples):
         said = case.call(base_url=f"http://127.0.0.1:{port}", headers=headers)
         counts[said.status_code] = counts.get(said.status_code, 0) + 1
         assert said.status_code < 500, (case.method, case.path, said.text)
-        case.validate_response(
-            said, checks=[content_type_conformance, response_schema_conformance, status_code_conformance]
-        )
+        case.validate_response(said, checks=[content_type_conformance, response_schema_conformance, status_code_conformance])
 
     try:
         ask()

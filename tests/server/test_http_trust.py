@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_gateway import answering
+from http_gateway import run_app
 
 from holdfast import Memory
 
@@ -31,7 +31,7 @@ def from_the_web(client, key="api-limit", text="The API allows 60 calls a minute
 
 
 def test_the_operator_speaks_as_a_person_and_every_other_token_as_an_agent(gateway):
-    gateway.role("curator", ["agent.memory.read", "agent.memory.write", "memory.review", "memory.purge"])
+    gateway.add_role("curator", ["agent.memory.read", "agent.memory.write", "memory.review", "memory.purge"])
     for client, origin in ((gateway.operator, "user"), (gateway.agent("a"), "agent"), (gateway.agent("c", "curator"), "agent")):
         said = client.post("/v1/notes", {"text": "Harbour words.", "key": "k", "scope": "agent"})
         assert said.json["note"]["source"]["origin"] == origin
@@ -43,7 +43,7 @@ def test_the_operator_speaks_as_a_person_and_every_other_token_as_an_agent(gatew
 @pytest.mark.promise("S3")
 def test_what_came_from_the_web_waits_until_the_operator_approves_the_text_that_they_read(gateway):
     agent, operator = gateway.agent("a"), gateway.operator
-    gateway.role("curator", ["memory.review", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("curator", ["memory.review", "agent.memory.read", "agent.memory.write"])
     curator = gateway.agent("c", "curator")
     note = from_the_web(agent).json["note"]
     assert note["quarantined"] is True and note["source"]["made_from"] == ["https://blog.example/post"]
@@ -81,7 +81,7 @@ def test_a_rejected_note_is_forgotten_and_not_an_agents_to_restore(gateway):
 
 @pytest.mark.promise("A2")
 def test_only_who_manages_agents_may_name_one_and_that_is_a_row_of_its_own(gateway):
-    gateway.role("curator", ["memory.review", "memory.purge", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("curator", ["memory.review", "memory.purge", "agent.memory.read", "agent.memory.write"])
     agent, curator = gateway.agent("a"), gateway.agent("c", "curator")
     from_the_web(agent)
     for said in (
@@ -142,7 +142,7 @@ def test_a_secret_is_redacted_where_that_is_asked_for(gateway):
 
 @pytest.mark.promise("S2")
 def test_a_secret_that_stands_in_the_home_is_shown_to_nobody_but_who_may_export(gateway):
-    gateway.role("mover", ["agent.memory.read", "memory.export"])
+    gateway.add_role("mover", ["agent.memory.read", "memory.export"])
     agent, mover = gateway.agent("a"), gateway.agent("m", "mover")
     kept_by_hand(gateway, "a", "pasted", f"harbour token {SECRET}")
     kept_by_hand(gateway, "m", "pasted", f"harbour token {SECRET}")
@@ -194,7 +194,7 @@ def test_a_purge_has_a_receipt_and_what_was_purged_is_refused_by_name(gateway):
 
 @pytest.mark.promise("N10")
 def test_a_session_or_a_text_is_purged_wherever_it_stands_and_a_text_by_the_operator_alone(gateway):
-    gateway.role("cleaner", ["memory.purge", "agent.memory.write", "agent.memory.read"])
+    gateway.add_role("cleaner", ["memory.purge", "agent.memory.write", "agent.memory.read"])
     cleaner, operator, words = gateway.agent("c", "cleaner"), gateway.operator, "The harbour office moves to the mill."
     turns = {"turns": [{"role": "user", "text": "Said once in a session of mine."}], "session": "s9", "scope": "agent"}
     cleaner.post("/v1/history", turns)
@@ -259,11 +259,11 @@ def test_what_a_webhook_is_handed_has_no_secret_and_nothing_untrusted_in_it(gate
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"{}"})
 
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
     runner = gateway.agent("r", "runner")
     from_the_web(runner)
     kept_by_hand(gateway, "r", "pasted", f"harbour token {SECRET} {HIDDEN}")
-    with answering(hook) as port:
+    with run_app(hook) as port:
         (gateway.home / "config.toml").write_text(f'[dispatch]\nwebhook = "http://127.0.0.1:{port}/hook"\n')
         said = runner.post("/dispatch", {"task": "Look.", "to": "webhook"})
     assert said.status == 200 and said.json["delivered"] == "webhook"

@@ -42,7 +42,7 @@ def test_a_pair_is_a_note_in_the_agents_scope_through_every_door(gateway):
 def test_no_token_a_bad_one_a_role_that_may_not_and_a_key_that_is_none(gateway):
     pair = {"key": "k", "value": "v"}
     for token in (None, "", "hf_aaaaaaaa_" + "a" * 43, "nonsense", gateway.operator.token[:-1] + "~"):
-        said = gateway.anybody.post("/gateway/memory", pair, Authorization=f"Bearer {token}" if token is not None else None)
+        said = gateway.anonymous.post("/gateway/memory", pair, Authorization=f"Bearer {token}" if token is not None else None)
         assert (said.status, said.code) == (401, "unauthenticated")
         assert said.headers["www-authenticate"].startswith("Bearer")
     secretary = gateway.agent("typist", "secretary")
@@ -203,7 +203,7 @@ def test_switched_off_it_writes_nothing_and_says_so(gateway):
 
 @pytest.mark.promise("A5")
 def test_a_dispatch_brings_role_skills_and_the_whole_memory_of_the_agent(gateway):
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"], ["agent", "global"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"], ["agent", "global"])
     runner = gateway.agent("runner", "runner")
     gateway.operator.post("/v1/notes", {"text": "Not the runner's own.", "key": "g", "scope": "global"})
     for number in range(30):
@@ -222,7 +222,7 @@ def test_a_dispatch_brings_role_skills_and_the_whole_memory_of_the_agent(gateway
 
 @pytest.mark.promise("A5")
 def test_a_memory_that_cannot_be_loaded_does_not_block_a_dispatch(gateway):
-    gateway.role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
+    gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"])
     runner = gateway.agent("runner", "runner")
     runner.post("/gateway/memory", {"key": "k", "value": "v"})
     store = gateway.home / "shelf" / "agents" / "runner"
@@ -234,7 +234,7 @@ def test_a_memory_that_cannot_be_loaded_does_not_block_a_dispatch(gateway):
 
 @pytest.mark.promise("A6")
 def test_what_is_done_is_recorded_once_and_for_its_agent(gateway):
-    gateway.role("worker", ["done.read", "done.write"])
+    gateway.add_role("worker", ["done.read", "done.write"])
     worker, other = gateway.agent("worker", "worker"), gateway.agent("other", "worker")
     deed = {"kind": "triage", "subject": "acme/shop#7"}
     where = "/done/exists?kind=triage&subject=acme/shop%237"
@@ -255,13 +255,13 @@ def test_the_operator_lets_agents_in_and_out(gateway):
     made = operator.post("/agents", {"name": "new", "role": "code-review-engineer"})
     assert made.status == 201
     token = {"Authorization": f"Bearer {made.json['token']}"}
-    assert gateway.anybody.get("/gateway/memory", **token).status == 200
+    assert gateway.anonymous.get("/gateway/memory", **token).status == 200
     turned = operator.post("/agents/new/token").json["token"]
-    assert gateway.anybody.get("/gateway/memory", **token).status == 401
+    assert gateway.anonymous.get("/gateway/memory", **token).status == 401
     token = {"Authorization": f"Bearer {turned}"}
-    assert gateway.anybody.get("/gateway/memory", **token).status == 200
+    assert gateway.anonymous.get("/gateway/memory", **token).status == 200
     assert operator("DELETE", "/agents/new").json["state"] == "revoked"
-    assert gateway.anybody.get("/gateway/memory", **token).status == 401
+    assert gateway.anonymous.get("/gateway/memory", **token).status == 401
     listed = operator.get("/agents")
     assert {row["name"]: row["state"] for row in listed.json["agents"]} == {"operator": "active", "new": "revoked"}
     assert turned not in listed.data.decode()

@@ -159,10 +159,7 @@ def test_pages_give_every_note_once_in_the_order_of_the_list(gateway):
     agent = gateway.agent("a")
     with Memory(gateway.home, agent="a", project="demo") as memory:
         memory.store_many(
-            [
-                {"text": f"Note {n}.", "key": f"n{n}", "pinned": n % 9 == 0, "tags": ["even"] * (1 - n % 2)}
-                for n in range(57)
-            ],
+            [{"text": f"Note {n}.", "key": f"n{n}", "pinned": n % 9 == 0, "tags": ["even"] * (1 - n % 2)} for n in range(57)],
             scope="agent",
         )
         expected = [note.key for note in memory.list(scope="agent")]
@@ -189,7 +186,7 @@ def rows(count, size=40):
 
 
 def test_many_lines_are_kept_with_progress_and_come_out_as_they_went_in(gateway):
-    gateway.role("mover", ["agent.memory.read", "agent.memory.write", "memory.export"])
+    gateway.add_role("mover", ["agent.memory.read", "agent.memory.write", "memory.export"])
     agent, other = gateway.agent("a", "mover"), gateway.agent("b", "mover")
     said = agent("POST", "/v1/import?scope=agent", raw=rows(1200), Content_Type=LINES)
     assert said.status == 200 and said.headers["content-type"] == LINES

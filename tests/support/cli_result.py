@@ -1,12 +1,12 @@
-"""What the program answered, called in this process."""
+"""The result of a command that a test runs in its own process."""
 
 from __future__ import annotations
 
 import json
 
 
-class Said:
-    """What one call answered."""
+class CliResult:
+    """The exit status, standard output and standard error of one command."""
 
     def __init__(self, code, out, err):
         self.code = code
@@ -15,4 +15,5 @@ class Said:
 
     @property
     def json(self):
+        """Return standard output as JSON."""
         return json.loads(self.out)

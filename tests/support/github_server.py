@@ -1,4 +1,4 @@
-"""A server on loopback that behaves as GitHub's API does for reviews of pull requests, and misbehaves when it is told to."""
+"""A fake of GitHub's API for pull request reviews on loopback, with failures on demand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ TOKEN = "ghp_test"
 
 
 class GitHub:
-    """`plan` is what comes of the next posts, in their order: a status, with headers if any; "drop" takes the review and hangs
-    up, "lost" hangs up without taking it, "slow" takes it and says nothing until `wake` is set, "late" says nothing and takes
-    it only when `commit` is set. Afterwards all is well. `good_lists` is how many lists go well before `list_status` counts."""
+    """The server and its reviews.
+
+    `plan` lists the outcomes of the next posts: a status, optionally with headers, or "drop" (stores the review and closes the
+    connection), "lost" (closes it without storing), "slow" (stores, and closes it when `wake` is set) or "late" (stores only
+    when `commit` is set, then closes it). Later posts succeed. `good_lists` is how many lists succeed before `list_status`.
+    """
 
     def __init__(self):
         self.plan = []
@@ -25,9 +28,9 @@ class GitHub:
         self.good_lists = 0
         self.commit = threading.Event()
         self.wake = threading.Event()
-        self.guard = threading.Lock()
+        self.lock = threading.Lock()
         self.list_status = 200
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _answers(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
@@ -36,11 +39,12 @@ class GitHub:
     def url(self):
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def take(self, path, review):
-        with self.guard:
-            kept = self.reviews.setdefault(path, [])
-            kept.append({"id": 80 + len(kept), **review})
-            return kept[-1]
+    def add_review(self, path, review):
+        """Store a review and return it with its id."""
+        with self.lock:
+            reviews = self.reviews.setdefault(path, [])
+            reviews.append({"id": 80 + len(reviews), **review})
+            return reviews[-1]
 
     def close(self):
         self.wake.set()
@@ -50,12 +54,12 @@ class GitHub:
         self._server.server_close()
 
 
-def _answers(github):
-    class Answers(BaseHTTPRequestHandler):
+def _make_handler(github):
+    class Handler(BaseHTTPRequestHandler):
         def log_message(self, *_):
             pass
 
-        def say(self, status, body, headers=()):
+        def respond(self, status, body, headers=()):
             data = json.dumps(body).encode()
             self.send_response(status)
             for name, value in (("Content-Length", str(len(data))), *headers):
@@ -63,41 +67,41 @@ def _answers(github):
             self.end_headers()
             self.wfile.write(data)
 
-        def allowed(self):
+        def check_token(self):
             if self.headers["Authorization"] in {f"Bearer {token}" for token in github.tokens}:
                 return True
-            self.say(401, {"message": "Bad credentials"})
+            self.respond(401, {"message": "Bad credentials"})
             return False
 
         def do_GET(self):
-            at = urlsplit(self.path)
-            page = int(parse_qs(at.query).get("page", ["1"])[0])
-            with github.guard:
+            url = urlsplit(self.path)
+            page = int(parse_qs(url.query).get("page", ["1"])[0])
+            with github.lock:
                 github.lists += 1
-                kept = list(github.reviews.get(at.path, []))
+                reviews = list(github.reviews.get(url.path, []))
                 status = 200 if github.good_lists > 0 else github.list_status
                 github.good_lists -= 1
-            if self.allowed():
-                self.say(status, kept[100 * (page - 1) : 100 * page])
+            if self.check_token():
+                self.respond(status, reviews[100 * (page - 1) : 100 * page])
 
         def do_POST(self):
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with github.guard:
+            with github.lock:
                 github.posts += 1
                 github.keys.append(self.headers["Idempotency-Key"])
                 step = github.plan.pop(0) if github.plan else 201
-            if not self.allowed():
+            if not self.check_token():
                 return
             status, headers = step if isinstance(step, tuple) else (step, ())
             if status == "late":
                 github.commit.wait(30)
             if status in ("drop", "slow", "late", 201, 200):
-                taken = github.take(self.path, review)
+                stored = github.add_review(self.path, review)
             if status == "slow":
                 github.wake.wait(30)
             if isinstance(status, str):
                 self.close_connection = True
                 return
-            self.say(status, taken if status in (200, 201) else {"message": f"status {status}"}, headers)
+            self.respond(status, stored if status in (200, 201) else {"message": f"status {status}"}, headers)
 
-    return Answers
+    return Handler

@@ -1,4 +1,4 @@
-"""The gateway on a free port of loopback, in a thread of this process, and clients that speak plain HTTP to it."""
+"""The gateway on a free port of loopback in a thread of this process, and clients that send plain HTTP to it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
 
 
-class Said:
-    """An answer."""
+class Response:
+    """The response to one request."""
 
     def __init__(self, response, data):
         self.status = response.status
@@ -27,27 +27,29 @@ class Said:
 
     @property
     def json(self):
+        """Return the body as JSON."""
         return json.loads(self.data)
 
     @property
     def lines(self):
+        """Return the body as JSON lines."""
         return [json.loads(line) for line in self.data.splitlines()]
 
     @property
     def code(self):
-        """The code of a problem, which must be one in full."""
+        """Return the code of an error; the body must be a complete problem document."""
         assert self.headers["content-type"] == "application/problem+json", (self.status, self.data)
-        told = self.json
-        assert told["status"] == self.status and told["type"] == f"/problems/{told['code']}"
-        assert told["request_id"] == self.headers["x-request-id"] and isinstance(told["fix"], str)
-        return told["code"]
+        problem = self.json
+        assert problem["status"] == self.status and problem["type"] == f"/problems/{problem['code']}"
+        assert problem["request_id"] == self.headers["x-request-id"] and isinstance(problem["fix"], str)
+        return problem["code"]
 
     def __repr__(self):
         return f"{self.status} {self.data[:600]!r}"
 
 
 class Client:
-    """Asks with one token; each request on a connection of its own."""
+    """Send requests with one token, each on a new connection."""
 
     def __init__(self, port, token=None):
         self.port, self.token = port, token
@@ -59,11 +61,11 @@ class Client:
         data = raw if raw is not None else json.dumps(body).encode() if body is not None else None
         if data is not None and "Content-Type" not in sent:
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=240)  # a flush of the disk may take its time
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=240)  # a flush of the disk may be slow
         try:
             connection.request(method, path, data, sent)
             response = connection.getresponse()
-            return Said(response, response.read())
+            return Response(response, response.read())
         finally:
             connection.close()
 
@@ -74,61 +76,61 @@ class Client:
         return self("POST", path, {} if body is None else body, **headers)
 
     def raw(self, data):
-        """Bytes as they are, and all that comes back."""
+        """Send these bytes and return all bytes of the response."""
         with socket.create_connection(("127.0.0.1", self.port), 30) as connection:
             connection.sendall(data)
-            answer = b""
-            while piece := connection.recv(65536):
-                answer += piece
-            return answer
+            received = b""
+            while data := connection.recv(65536):
+                received += data
+            return received
 
 
-class Served:
-    """A gateway that answers, and who may come in."""
+class RunningGateway:
+    """A running gateway and its clients."""
 
     def __init__(self, home, port, app):
         self.home, self.port, self.app = home, port, app
         self.gate = AccessGate(config.load(home))
         self.operator = Client(port, self.gate.first_token())
-        self.anybody = Client(port)
+        self.anonymous = Client(port)
 
     def agent(self, name, role="code-review-engineer"):
-        """A client of a new agent."""
+        """Add an agent and return its client."""
         return Client(self.port, self.gate.add(name, role)[1])
 
-    def role(self, name, actions, scopes=("agent",)):
-        """A role of the operator's own."""
+    def add_role(self, name, actions, scopes=("agent",)):
+        """Write the file of a custom role."""
         folder = self.home / "roles"
         folder.mkdir(mode=0o700, exist_ok=True)
-        said = json.dumps({"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes)})
-        (folder / f"{name}.yaml").write_text(said)
+        text = json.dumps({"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes)})
+        (folder / f"{name}.yaml").write_text(text)
 
 
 @contextmanager
-def answering(app):
-    """An app on a free port, until the block ends."""
+def run_app(app):
+    """Run an ASGI application and yield its port."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on",
                             timeout_graceful_shutdown=5)  # fmt: skip
-    listening = config.bind_socket()
-    listening.listen()
+    listener = config.bind_socket()
+    listener.listen()
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield listening.getsockname()[1]
+        yield listener.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join(120)
-        listening.close()
+        listener.close()
 
 
 @contextmanager
-def served(home, log=None, **given):
-    """The gateway of one home."""
-    app = create_app(Gateway(str(home)), logs=Logs(log), **given)
-    with answering(app) as port:
-        one = Served(home, port, app)
+def run_gateway(home, log=None, **options):
+    """Run the gateway of a home."""
+    app = create_app(Gateway(str(home)), logs=Logs(log), **options)
+    with run_app(app) as port:
+        gateway = RunningGateway(home, port, app)
         try:
-            yield one
+            yield gateway
         finally:
-            one.gate.close()
+            gateway.gate.close()

@@ -1,7 +1,8 @@
-"""What the MCP conformance suite asks a server to have besides its own: tools, prompts and resources of fixed names.
+"""Tools, prompts and resources that the MCP conformance suite expects on a server.
 
-The suite tests a protocol's implementation, and most of its scenarios call a tool of a name of theirs. They are put on our own
-server, so that the suite walks through our own door; whatever is not theirs is answered as ever."""
+Most scenarios of the suite call a tool with a fixed name. These are added to Holdfast's server, so that the suite tests its
+protocol implementation; all other requests are handled as usual.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ CONTENT = {
 _STATUS = {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"}
 _OPTIONS = ["option1", "option2", "option3"]
 _TITLED = [{"const": value, "title": f"Option {value}"} for value in ("value1", "value2", "value3")]
-ELICITED = {
+ELICITATION_SCHEMAS = {
     "test_elicitation": {
         "type": "object",
         "properties": {"username": {"type": "string"}, "email": {"type": "string"}},
@@ -64,98 +65,99 @@ ELICITED = {
     },
 }  # fmt: skip
 PROMPTS = {
-    "test_simple_prompt": lambda given: [_text("This is a simple prompt for testing.")],
-    "test_prompt_with_arguments": lambda given: [
-        _text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'")
+    "test_simple_prompt": lambda arguments: [_text("This is a simple prompt for testing.")],
+    "test_prompt_with_arguments": lambda arguments: [
+        _text(f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'")
     ],
-    "test_prompt_with_embedded_resource": lambda given: [
-        _resource(given["resourceUri"], "text/plain", "Embedded resource content for testing."),
+    "test_prompt_with_embedded_resource": lambda arguments: [
+        _resource(arguments["resourceUri"], "text/plain", "Embedded resource content for testing."),
         _text("Please process the embedded resource above."),
     ],
-    "test_prompt_with_image": lambda given: [IMAGE, _text("Please analyze the image above.")],
+    "test_prompt_with_image": lambda arguments: [IMAGE, _text("Please analyze the image above.")],
 }
 
 
-def dressed(server):
-    """The server, with the suite's own things on it."""
-    _instead(server, "tools/call", types.CallToolRequestParams, _tool)
-    _instead(server, "prompts/get", types.GetPromptRequestParams, _prompt)
-    _instead(server, "resources/read", types.ReadResourceRequestParams, _read)
+def add_conformance_fixtures(server):
+    """Add the tools, prompts and resources of the suite to a server and return it."""
+    _handle_first(server, "tools/call", types.CallToolRequestParams, _call_tool)
+    _handle_first(server, "prompts/get", types.GetPromptRequestParams, _get_prompt)
+    _handle_first(server, "resources/read", types.ReadResourceRequestParams, _read_resource)
     for method, params in [
         ("logging/setLevel", types.SetLevelRequestParams), ("resources/subscribe", types.SubscribeRequestParams),
         ("resources/unsubscribe", types.UnsubscribeRequestParams),
     ]:  # fmt: skip
-        server.add_request_handler(method, params, _nothing)
+        server.add_request_handler(method, params, _return_empty)
     server.add_request_handler("completion/complete", types.CompleteRequestParams, _complete)
     return server
 
 
-def _instead(server, method, params, theirs):
-    ours = server.get_request_handler(method).handler
+def _handle_first(server, method, params_type, handle_fixture):
+    """Handle a method with this function, and with the server's own handler if it returns None."""
+    handle_own = server.get_request_handler(method).handler
 
-    async def either(ctx, given):
-        answer = await theirs(ctx, given)
-        return await ours(ctx, given) if answer is None else answer
+    async def handle(ctx, params):
+        result = await handle_fixture(ctx, params)
+        return await handle_own(ctx, params) if result is None else result
 
-    server.add_request_handler(method, params, either)
+    server.add_request_handler(method, params_type, handle)
 
 
-async def _nothing(ctx, given):
+async def _return_empty(ctx, params):
     return types.EmptyResult()
 
 
-async def _complete(ctx, given):
+async def _complete(ctx, params):
     return types.CompleteResult(completion=types.Completion(values=[], total=0, has_more=False))
 
 
-async def _tool(ctx, given):
-    name = given.name
-    beside = ServerMessageMetadata(related_request_id=ctx.request_id)
+async def _call_tool(ctx, params):
+    name = params.name
+    metadata = ServerMessageMetadata(related_request_id=ctx.request_id)
     if name in CONTENT:
         content = CONTENT[name]
     elif name == "test_error_handling":
-        said = [_text("This tool intentionally returns an error for testing")]
-        return types.CallToolResult.model_validate({"content": said, "isError": True})
+        error = [_text("This tool intentionally returns an error for testing")]
+        return types.CallToolResult.model_validate({"content": error, "isError": True})
     elif name == "test_tool_with_logging":
-        for said in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-            told = types.LoggingMessageNotificationParams(level="info", data=said)
-            await ctx.session.send_notification(types.LoggingMessageNotification(params=told), ctx.request_id)
+        for text in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+            message = types.LoggingMessageNotificationParams(level="info", data=text)
+            await ctx.session.send_notification(types.LoggingMessageNotification(params=message), ctx.request_id)
         content = [_text("done")]
     elif name == "test_tool_with_progress":
-        for done in (0, 50, 100):
-            await ctx.session.report_progress(done, 100)
+        for progress in (0, 50, 100):
+            await ctx.session.report_progress(progress, 100)
         content = [_text("done")]
     elif name == "test_sampling":
-        asked = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=given.arguments["prompt"]))
-        wanted = types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[asked], max_tokens=100))
-        answer = await ctx.session.send_request(wanted, types.CreateMessageResult, metadata=beside)
+        message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=params.arguments["prompt"]))
+        request = types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[message], max_tokens=100))
+        answer = await ctx.session.send_request(request, types.CreateMessageResult, metadata=metadata)
         content = [_text(f"LLM response: {answer.content.text}")]
-    elif name in ELICITED:
-        message = (given.arguments or {}).get("message", "Please tell.")
-        answer = await ctx.session.elicit_form(message, ELICITED[name], ctx.request_id)
+    elif name in ELICITATION_SCHEMAS:
+        message = (params.arguments or {}).get("message", "Please tell.")
+        answer = await ctx.session.elicit_form(message, ELICITATION_SCHEMAS[name], ctx.request_id)
         content = [_text(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")]
     else:
         return None
     return types.CallToolResult.model_validate({"content": content})
 
 
-async def _prompt(ctx, given):
-    if given.name not in PROMPTS:
+async def _get_prompt(ctx, params):
+    if params.name not in PROMPTS:
         return None
-    messages = [{"role": "user", "content": content} for content in PROMPTS[given.name](given.arguments or {})]
+    messages = [{"role": "user", "content": content} for content in PROMPTS[params.name](params.arguments or {})]
     return types.GetPromptResult.model_validate({"messages": messages})
 
 
-async def _read(ctx, given):
-    uri = str(given.uri)
+async def _read_resource(ctx, params):
+    uri = str(params.uri)
     if uri == "test://static-text":
-        said = {"mimeType": "text/plain", "text": "This is the content of the static text resource."}
+        content = {"mimeType": "text/plain", "text": "This is the content of the static text resource."}
     elif uri == "test://static-binary":
-        said = {"mimeType": "image/png", "blob": PNG}
+        content = {"mimeType": "image/png", "blob": PNG}
     elif uri.startswith("test://template/"):
         id = uri.split("/")[3]
         text = json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
-        said = {"mimeType": "application/json", "text": text}
+        content = {"mimeType": "application/json", "text": text}
     else:
         return None
-    return types.ReadResourceResult.model_validate({"contents": [{"uri": uri, **said}]})
+    return types.ReadResourceResult.model_validate({"contents": [{"uri": uri, **content}]})

@@ -1,4 +1,4 @@
-"""A client that speaks MCP by hand, line by line: what it sends is exactly what the test says."""
+"""An MCP client over stdio without the SDK: it sends exactly what the test says."""
 
 from __future__ import annotations
 
@@ -15,97 +15,102 @@ HOLDFAST = [sys.executable, "-m", "holdfast"]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}
 
 
-class Raw:
-    """One server process, and the two ends of its pipe."""
+class RawMcpClient:
+    """A server process and its pipes."""
 
-    def __init__(self, home: Path, *words: str, cwd: Path, **env: str) -> None:
+    def __init__(self, home: Path, *arguments: str, cwd: Path, **env: str) -> None:
         cwd.mkdir(parents=True, exist_ok=True)
         self.process = subprocess.Popen(
-            [*HOLDFAST, "mcp", "--home", str(home), *words],
+            [*HOLDFAST, "mcp", "--home", str(home), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
             env={**os.environ, **env},
         )
-        self.heard: list[str] = []  # what it writes to stderr
-        self._ear = threading.Thread(target=self._listen, daemon=True)
-        self._ear.start()
+        self.stderr_lines: list[str] = []
+        self._stderr_reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._stderr_reader.start()
         self.number = 0
-        self.roots: list[str] | None = None  # what we say when we are asked
-        self.asked_for_roots = 0
+        self.roots: list[str] | None = None  # the answer to roots/list
+        self.roots_requests = 0
 
-    def _listen(self) -> None:
+    def _read_stderr(self) -> None:
         for line in self.process.stderr:
-            self.heard.append(line.decode(errors="replace"))
+            self.stderr_lines.append(line.decode(errors="replace"))
 
     def write(self, data: bytes) -> None:
+        """Send these bytes."""
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
     def send(self, message: object) -> None:
+        """Send a message."""
         self.write(json.dumps(message).encode() + b"\n")
 
     def read(self) -> dict:
-        """The next message that is meant for us; a question about our roots is answered on the way."""
+        """Return the next message; answer requests for roots meanwhile."""
         while True:
             line = self.process.stdout.readline()
-            assert line, f"the server has gone: {self.process.wait(20)}\n{''.join(self.heard)}"
-            said = json.loads(line)
-            assert said["jsonrpc"] == "2.0"
-            if said.get("method") != "roots/list":
-                return said
-            self.asked_for_roots += 1
+            assert line, f"the server has ended: {self.process.wait(20)}\n{''.join(self.stderr_lines)}"
+            message = json.loads(line)
+            assert message["jsonrpc"] == "2.0"
+            if message.get("method") != "roots/list":
+                return message
+            self.roots_requests += 1
             roots = [{"uri": uri} for uri in self.roots or []]
-            self.send({"jsonrpc": "2.0", "id": said["id"], "result": {"roots": roots}})
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": {"roots": roots}})
 
-    def ask(self, method: str, params: object = None, **more: object) -> dict:
+    def ask(self, method: str, params: object = None, **fields: object) -> dict:
+        """Send a request and return its response."""
         self.number += 1
-        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, **({"params": params} if params else {}), **more})
-        said = self.read()
-        assert said["id"] == self.number, said
-        return said
+        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, **({"params": params} if params else {}), **fields})
+        response = self.read()
+        assert response["id"] == self.number, response
+        return response
 
     def notify(self, method: str) -> None:
+        """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method})
 
-    def greet(self, **said: object) -> dict:
-        """The handshake."""
-        answer = self.ask("initialize", {**INITIALIZE, **said})["result"]
+    def initialize(self, **params: object) -> dict:
+        """Do the handshake and return the server's result."""
+        result = self.ask("initialize", {**INITIALIZE, **params})["result"]
         self.notify("notifications/initialized")
-        return answer
+        return result
 
     def call(self, tool: str, meta: dict | None = None, **arguments: object) -> Result:
-        """A tool's answer; one that failed fails the test."""
-        result = self.tool(tool, meta, **arguments)
+        """Call a tool and return its result; it must succeed."""
+        result = self.call_tool(tool, meta, **arguments)
         assert not result.get("isError"), result
-        return Result.of(result)
+        return Result.parse(result)
 
     def refused(self, tool: str, **arguments: object) -> str:
-        """What the agent is told where a call is refused."""
-        result = self.tool(tool, None, **arguments)
+        """Call a tool that must fail and return its error message."""
+        result = self.call_tool(tool, None, **arguments)
         assert result["isError"] is True, result
         return result["content"][0]["text"]
 
-    def tool(self, tool: str, meta: dict | None, **arguments: object) -> dict:
+    def call_tool(self, tool: str, meta: dict | None, **arguments: object) -> dict:
+        """Call a tool and return its result as JSON."""
         extra = {"_meta": meta} if meta else {}
-        said = self.ask("tools/call", {"name": tool, "arguments": arguments, **extra})
-        assert "result" in said, said
-        return said["result"]
+        response = self.ask("tools/call", {"name": tool, "arguments": arguments, **extra})
+        assert "result" in response, response
+        return response["result"]
 
     def close(self) -> int:
-        """Hang up; the exit code."""
+        """Close the input, wait for the server to end, and return its exit status."""
         try:
             self.process.stdin.close()
         except OSError:
-            pass  # it has gone first
+            pass  # the server has ended already
         try:
             self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
             raise
-        self._ear.join(60)
+        self._stderr_reader.join(60)
         self.process.stdout.close()
         self.process.stderr.close()
         return self.process.returncode

@@ -1,4 +1,4 @@
-"""A tool's result as a test reads it: the text that the model gets, and the parts of it that are asked for."""
+"""The result of an MCP tool: the text for the model, and parts of it for assertions."""
 
 from __future__ import annotations
 
@@ -8,44 +8,45 @@ _ENTRY = re.compile(r"^\d+\. (?:\*\*(?P<key>.+?)\*\* )?(?P<about>.*?)\): (?P<tex
 
 
 class Result(str):
-    """The text; `project` is what `_meta` says of the project."""
+    """The text of a result; `project` is the project in its `_meta`."""
 
     project: dict
 
     @classmethod
-    def of(cls, result: dict) -> Result:
-        """Of a result in its JSON form: one text and nothing beside it that says the same."""
+    def parse(cls, result: dict) -> Result:
+        """Return the result in a JSON response; it must have one text and no structured content."""
         assert "structuredContent" not in result and len(result["content"]) == 1, result
-        made = cls(result["content"][0]["text"])
-        made.project = result["_meta"]["holdfast/project"]
-        return made
+        parsed = cls(result["content"][0]["text"])
+        parsed.project = result["_meta"]["holdfast/project"]
+        return parsed
 
     @property
     def keys(self) -> list[str]:
-        """The names of the hits, in their order."""
+        """Return the keys of the hits in their order."""
         return [entry["key"] for entry in _ENTRY.finditer(self)]
 
     @property
     def named(self) -> list[str]:
-        """The names of all hits, also of those whose text is not shown."""
+        """Return the keys of all hits, including those without a text."""
         more = re.search(r"^More: (.*) \(memory_get KEY\)$", self, re.MULTILINE)
-        return self.keys + ([one.partition(" (")[0] for one in more[1].split(", ")] if more else [])
+        return self.keys + ([key.partition(" (")[0] for key in more[1].split(", ")] if more else [])
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the entries, in their order."""
+        """Return the texts of the hits in their order."""
         return [entry["text"].replace("\n   ", "\n") for entry in _ENTRY.finditer(self)]
 
     @property
     def places(self) -> list[str]:
-        """The paths with lines that stand in the entries."""
+        """Return the paths with line numbers in the text."""
         return re.findall(r"[\w./-]+:\d+-\d+(?=[ )])", self)
 
     @property
     def version(self) -> str:
+        """Return the version in the text."""
         return re.search(r"version ([0-9a-f]{32})", self)[1]
 
     @property
     def body(self) -> str:
-        """A text that is shown whole."""
+        """Return the indented text of a note."""
         return "\n".join(line[4:] for line in self.split("\n") if line.startswith("    "))

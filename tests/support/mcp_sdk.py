@@ -1,4 +1,4 @@
-"""A client of the SDK's own, to a server of ours in the same process: real tools on a real home."""
+"""A client of the MCP SDK connected to Holdfast's server in the same process."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from holdfast.mcp.project_resolution import LaunchOptions
 from holdfast.mcp.server import build_server
 
 
-class Told(Exception):
-    """A tool's error, as the agent reads it."""
+class ToolError(Exception):
+    """The error message of a tool."""
 
 
 class Agent:
-    """One connection, for the length of a `with` in an async test."""
+    """One connection, open inside an `async with` block."""
 
     def __init__(self, home: Path, *, roots: list[Path | str] | None = None, name: str = "sdk", mode="legacy", **started):
         self.roots = roots
-        self.asked = 0
-        self.meanwhile = None  # done while the roots are on their way
-        listing = self._list_roots if roots is not None else None
+        self.roots_requests = 0
+        self.before_roots = None  # awaited before the roots are returned
+        list_roots = self._list_roots if roots is not None else None
         info = types.Implementation(name=name, version="1")
-        server = build_server(LaunchOptions(home=str(home), **started))
-        self.client = Client(server, mode=mode, list_roots_callback=listing, client_info=info)
+        server = build(Started(home=str(home), **started))
+        self.client = Client(server, mode=mode, list_roots_callback=list_roots, client_info=info)
 
     async def _list_roots(self, context) -> types.ListRootsResult | types.ErrorData:
-        self.asked += 1
+        self.roots_requests += 1
         if self.roots == ["broken"]:
             return types.ErrorData(code=-32603, message="no roots today")
         uris = [root if isinstance(root, str) else root.as_uri() for root in self.roots]
-        if self.meanwhile is not None:
-            await self.meanwhile()
+        if self.before_roots is not None:
+            await self.before_roots()
         return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in uris])
 
     async def __aenter__(self) -> Agent:
@@ -46,25 +46,26 @@ class Agent:
         await self.client.__aexit__(*failed)
 
     async def __call__(self, tool: str, /, meta: dict | None = None, **arguments):
-        """What a tool answers."""
-        said = await self.client.call_tool(tool, arguments, meta=meta)
-        if said.is_error:
-            raise Told(said.content[0].text)
-        return result_of(said)
+        """Call a tool and return its result; raise ToolError."""
+        result = await self.client.call_tool(tool, arguments, meta=meta)
+        if result.is_error:
+            raise ToolError(result.content[0].text)
+        return parse_result(result)
 
     async def refused(self, tool: str, /, **arguments) -> str:
+        """Call a tool that must fail and return its error message."""
         try:
-            answer = await self(tool, **arguments)
-        except Told as told:
-            return str(told)
-        raise AssertionError(f"it was not refused: {answer}")
+            result = await self(tool, **arguments)
+        except ToolError as error:
+            return str(error)
+        raise AssertionError(f"it did not fail: {result}")
 
 
-def result_of(said: types.CallToolResult) -> Result:
-    """A result of the SDK's client."""
-    return Result.of(said.model_dump(by_alias=True, exclude_none=True, mode="json"))
+def parse_result(result: types.CallToolResult) -> Result:
+    """Return a result of the SDK's client."""
+    return Result.parse(result.model_dump(by_alias=True, exclude_none=True, mode="json"))
 
 
-def run(work, *given):
-    """Run an async test."""
-    return anyio.run(work, *given)
+def run(function, *arguments):
+    """Run an async function of a test."""
+    return anyio.run(function, *arguments)

@@ -1,4 +1,4 @@
-"""A RAM disk for the tests' folders: most tests flush files, and no test needs them tomorrow."""
+"""A RAM disk for the folders of tests: most tests flush files, and their data is temporary."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import shutil
 import tempfile
 from pathlib import Path
 
-PLACE = Path("/dev/shm")
-LEAST_FREE = 1 << 30  # bytes: a run with several workers and PostgreSQL clusters uses a few hundred MB
+RAM_DISK = Path("/dev/shm")
+MIN_FREE_BYTES = 1 << 30  # a run with several workers and PostgreSQL clusters uses a few hundred MB
 PREFIX = "hft-"  # short: the name of a socket has at most about 100 bytes
 
 
-def place() -> Path | None:
-    """Return the RAM disk, or None where there is no usable one."""
+def find_ram_disk() -> Path | None:
+    """Return the RAM disk, or None if there is no usable one."""
     try:
-        room = os.statvfs(PLACE)
+        space = os.statvfs(RAM_DISK)
     except OSError:
         return None
-    usable = os.access(PLACE, os.W_OK | os.X_OK) and not room.f_flag & os.ST_NOEXEC  # tests run scripts from their folders
-    return PLACE if usable and room.f_bavail * room.f_frsize >= LEAST_FREE else None
+    usable = os.access(RAM_DISK, os.W_OK | os.X_OK) and not space.f_flag & os.ST_NOEXEC  # tests run scripts from their folders
+    return RAM_DISK if usable and space.f_bavail * space.f_frsize >= MIN_FREE_BYTES else None
 
 
-def folder(prefix: str = PREFIX) -> Path:
-    """Make a folder on the RAM disk, or on the disk where there is none; delete it when this process ends."""
-    parent = place() or Path(tempfile.gettempdir())
-    sweep(parent, prefix)
-    made = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
-    atexit.register(_delete, made, os.getpid())
-    return made
+def make_folder(prefix: str = PREFIX) -> Path:
+    """Create a folder on the RAM disk, or on the disk if there is none; delete it when this process ends."""
+    parent = find_ram_disk() or Path(tempfile.gettempdir())
+    delete_leftovers(parent, prefix)
+    folder = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
+    atexit.register(_delete, folder, os.getpid())
+    return folder
 
 
-def sweep(parent: Path, prefix: str) -> None:
+def delete_leftovers(parent: Path, prefix: str) -> None:
     """Delete the folders of processes that were killed."""
     if not Path("/proc/self").exists():
         return

@@ -1,4 +1,4 @@
-"""A catalogue made at random and put into two indexes alike: notes with versions, files, sessions, facts, quarantine."""
+"""Random documents for comparing indexes: notes with versions, files, sessions, facts, quarantined notes."""
 
 from __future__ import annotations
 
@@ -7,38 +7,37 @@ import zlib
 
 import numpy as np
 
-from holdfast.formats.versions import Draft, compose
-from holdfast.index.entries import IndexEntry, Passage, file_entry, note_entry, unreadable_entry
-from holdfast.index.sqlite import SqliteIndex as Embedded
+from holdfast.formats.versions import Draft, IndexEntry, Passage, compose, file_entry, note_entry, unreadable_entry
+from holdfast.index.sqlite import SqliteIndex
 from holdfast.models import Source
 
-HELD = ("web", "import")
+QUARANTINED_ORIGINS = ("web", "import")
 SCOPES = ("global", "projects/demo", "agents/ada", "sessions/s1")
-_SAID = (
+_VOCABULARY = (
     "harbour ship sail anchor rope storm captain cargo crane quay gull tide lantern chart compass pilot dock barge ferry hull "
     "snake_case camelCase v1.2.3 Datenbankverbindung Verbindung naïve café über Straße 記憶 記憶装置 港 память гавань ذاكرة "
     "🧠 ⚓ deploys deployed deploying running runs ran the and of a on it is was not"
 )
-WORDS = _SAID.split()
+WORDS = _VOCABULARY.split()
 LABELS = ("state", "owner", "alias", "status")
 SUBJECTS = ("Harbour", "Crane Seven", "Ada", "naïve café", "x" * 3000)
 
 
-class Made:
-    """Documents as the shelf would describe them, in the order in which they were written."""
+class RandomDocuments:
+    """Index entries as a store makes them, in the order of their writes."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.stamp = 100
-        self.leaves: dict[tuple[str, str], object] = {}
+        self.notes: dict[tuple[str, str], object] = {}
         self.sessions: dict[tuple[str, str], int] = {}
         self.puts: list[tuple[IndexEntry, tuple[int, int, int] | None]] = []
         self.stamps: dict[tuple[str, str, str], tuple[int, int, int]] = {}
-        self.broken: set[tuple[str, str]] = set()  # files that were once no text: PostgreSQL compares U+FFFD instead
+        self.broken: set[tuple[str, str]] = set()  # files that were once not UTF-8: PostgreSQL has U+FFFD instead
 
-    def sentence(self, most: int = 30) -> str:
+    def sentence(self, max_words: int = 30) -> str:
         weights = [1 / (place + 3) for place in range(len(WORDS))]
-        text = " ".join(self.random.choices(WORDS, weights, k=self.random.randint(3, most)))
+        text = " ".join(self.random.choices(WORDS, weights, k=self.random.randint(3, max_words)))
         return text + self.random.choice(["", ".", "!", "\n\n" + text[:40]])
 
     def moment(self, year: int = 2026) -> str:
@@ -55,9 +54,9 @@ class Made:
         self.stamp += 1
         return self.stamp, self.stamp * 1000, self.random.randint(10, 5000)
 
-    def note(self) -> None:
+    def add_note(self) -> None:
         scope, key = self.random.choice(SCOPES), f"note-{self.random.randint(1, 14)}"
-        old = self.leaves.get((scope, key))
+        old = self.notes.get((scope, key))
         text = self.sentence()
         if self.random.random() < 0.3:
             text = f"# {self.random.choice(SUBJECTS)}\n{text}\n{self.fact()}\n{self.fact()}"
@@ -74,10 +73,10 @@ class Made:
             return
         known = self.stamps.get((scope, "notes", f"{key}.md"))
         newest_only = known is not None and self.random.random() < 0.7
-        self.leaves[scope, key] = parsed
+        self.notes[scope, key] = parsed
         self.add(note_entry(scope, f"{key}.md", parsed, self.next_stamp(), newest_only), known if newest_only else None)
 
-    def file(self) -> None:
+    def add_file(self) -> None:
         scope, name = self.random.choice(SCOPES), f"deep/page-{self.random.randint(1, 4)}.md"
         text = "\n".join([f"# Part {n}\n{self.sentence()}\n{self.fact()}" for n in range(self.random.randint(1, 4))])
         data = text.encode()
@@ -86,32 +85,32 @@ class Made:
             self.broken.add((scope, name))
         self.add(file_entry(scope, name, data, self.next_stamp(), 1_780_000_000), None)
 
-    def turns(self) -> None:
+    def add_turns(self) -> None:
         scope, name = self.random.choice(SCOPES[:2]), f"talk-{self.random.randint(1, 3)}.jsonl"
         first = self.sessions.get((scope, name), 0)
         count = self.random.randint(1, 6)
-        some = tuple([self.turn(number) for number in range(first, first + count)])
+        passages = tuple([self.turn(number) for number in range(first, first + count)])
         self.sessions[scope, name] = first + count
         ino = 9000 + len(name)
         stamp = ino, first + count, 100 * (first + count)
         self.add(
             IndexEntry(
                 scope, "transcripts", name, stamp, f"mark {first + count}", "session", name, "", name, None, (),
-                some[-1].recorded, some[-1].recorded, Source("agent"), None, None, False, "", (1, 9), first + count, "",
-                some, (),
+                passages[-1].recorded, passages[-1].recorded, Source("agent"), None, None, False, "", (1, 9), first + count, "",
+                passages, (),
             ),
             None,
         )  # fmt: skip
 
     def turn(self, number: int) -> Passage:
-        who = self.random.choice(("user", "assistant", "Mara", "mara", "Jürgen", "tool"))
-        said = f"{'tea and ' if who == 'Mara' else ''}{self.sentence()}"
+        speaker = self.random.choice(("user", "assistant", "Mara", "mara", "Jürgen", "tool"))
+        said = f"{'tea and ' if speaker == 'Mara' else ''}{self.sentence()}"
         return Passage(
             number, False, "", said, (number + 1, number + 1), None, (), Source("user"), self.moment(), None, None, None, None,
-            f"t{number}", who, number * 100,
+            f"t{number}", speaker, number * 100,
         )  # fmt: skip
 
-    def bad(self) -> None:
+    def add_unreadable(self) -> None:
         self.add(unreadable_entry(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
 
     def add(self, doc: IndexEntry, replaced: tuple[int, int, int] | None) -> None:
@@ -119,20 +118,21 @@ class Made:
         self.puts.append((doc, replaced))
 
 
-def made(seed: int, count: int = 120) -> Made:
-    """So many writes."""
-    one = Made(seed)
+def make_documents(seed: int, count: int = 120) -> RandomDocuments:
+    """Return the documents of this many random writes."""
+    documents = RandomDocuments(seed)
+    writes = [documents.add_note, documents.add_file, documents.add_turns, documents.add_unreadable]
     for _ in range(count):
-        one.random.choices([one.note, one.file, one.turns, one.bad], [6, 2, 3, 0.2])[0]()
-    return one
+        documents.random.choices(writes, [6, 2, 3, 0.2])[0]()
+    return documents
 
 
-def fill(index: Embedded, catalogue: Made) -> None:
-    """Put it in by calls of one to five documents of a folder, and take a few out."""
+def fill(index: SqliteIndex, documents: RandomDocuments) -> None:
+    """Put the documents into an index in batches of at most five of one folder, and remove a few."""
     batch: list[tuple[IndexEntry, tuple[int, int, int] | None]] = []
-    for number, (doc, replaced) in enumerate(catalogue.puts):
-        same = batch and (batch[0][0].scope, batch[0][0].part) == (doc.scope, doc.part)
-        if batch and (not same or len(batch) == 5 or doc.name in [one.name for one, _ in batch]):
+    for number, (doc, replaced) in enumerate(documents.puts):
+        same_folder = batch and (batch[0][0].scope, batch[0][0].part) == (doc.scope, doc.part)
+        if batch and (not same_folder or len(batch) == 5 or doc.name in [one.name for one, _ in batch]):
             index.put(batch, lambda _: True)
             batch = []
         batch.append((doc, replaced))
@@ -144,8 +144,8 @@ def fill(index: Embedded, catalogue: Made) -> None:
     index.add_folder("projects/empty", "notes")
 
 
-class Toy:
-    """A model whose vectors are made of the words alone: two texts are as near as they share words."""
+class WordHashEmbedder:
+    """An embedder whose vectors depend only on the words: texts are similar if they share words."""
 
     def __init__(self, setting: str = "static", dim: int = 256) -> None:
         self.setting, self.name, self.dim = setting, f"toy-{setting}", dim

@@ -1,4 +1,4 @@
-"""What the property tests draw from: texts made to break a parser, real dates, honest metadata."""
+"""Hypothesis strategies: texts that may break a parser, valid dates, valid metadata."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from holdfast.base.markdown import strip_bold
 from holdfast.models import ORIGINS, TYPES, Source, parse_tags
 
-# Pieces that mean something to one of our own readers, to YAML, to markdown, to a terminal or to nobody.
-NASTY = (
+# Pieces that mean something to a parser of Holdfast, to YAML, to Markdown or to a terminal.
+SPECIAL_TEXTS = (
     "<!-- holdfast:history -->", "\\<!-- holdfast:history -->", "<!-- holdfast:version {origin: user} -->",
     "<!-- holdfast:begin -->", "<!-- holdfast:end -->", "<!-- holdfast:", "-->", "---", "--- ", "...", "+++",
     "## 2026-01-01T00:00:00Z to 2026-02-01T00:00:00Z", "## 2026-01-01 to 2026-02-01", "## 2026-01-01 to 2026-02-01 ",
@@ -32,21 +32,21 @@ NASTY = (
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CHARACTERS = st.characters(blacklist_categories=("Cs",), blacklist_characters="\0")
-_PIECE = st.sampled_from(NASTY) | st.text(_CHARACTERS, max_size=8)
+_PIECE = st.sampled_from(SPECIAL_TEXTS) | st.text(_CHARACTERS, max_size=8)
 
 raw_texts = st.lists(_PIECE | st.just("\n"), max_size=14).map("".join)
-"""Any text of a file that was UTF-8."""
+"""Any text of a UTF-8 file."""
 
 broken_texts = st.lists(_PIECE.map(str.encode) | st.binary(max_size=6), max_size=14).map(
     lambda pieces: b"".join(pieces).decode("utf-8", "surrogateescape")
 )
-"""Any bytes of a file, as the shelf reads them."""
+"""Any bytes of a file, as the store reads them."""
 
 note_texts = raw_texts.map(lambda text: text if text.strip().strip("\ufeff") else text + "x")
 """Any text that may be stored."""
 
 one_line = raw_texts.map(lambda text: " ".join(_CONTROL.sub(" ", text).split()) or "x")
-"""A tag, subject or value that stands on one line."""
+"""A tag, subject or value on one line."""
 
 labels = one_line.map(lambda text: strip_bold(" ".join(re.sub(r":|^[~ ]+", " ", text).split())) or "x")
 

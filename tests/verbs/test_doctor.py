@@ -354,9 +354,7 @@ TROUBLES = {
 
 def _precious(folder):
     """How often words that a person wrote stand below a folder."""
-    return sum(
-        path.read_bytes() in (b"precious", b"text") for path in folder.rglob("*") if stat.S_ISREG(path.lstat().st_mode)
-    )
+    return sum(path.read_bytes() in (b"precious", b"text") for path in folder.rglob("*") if stat.S_ISREG(path.lstat().st_mode))
 
 
 @pytest.mark.promise("D1")

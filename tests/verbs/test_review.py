@@ -124,7 +124,7 @@ def test_at_a_terminal_one_key_decides_each(home, tmp_path, clock):
             clock.forward(minutes=1)
             memory.store(f"text of {key}", key=f"k-{key}", origin="web")
     editor = tmp_path / "editor"
-    editor.write_text("#!/bin/sh\necho changed by a person > \"$1\"\n")
+    editor.write_text('#!/bin/sh\necho changed by a person > "$1"\n')
     editor.chmod(0o700)
     code, said = at_a_terminal(home, tmp_path, "aresq", "review", EDITOR=str(editor), VISUAL="")
     assert code == 0, said
@@ -162,7 +162,7 @@ def test_to_approve_what_is_not_in_quarantine_says_so(home, tmp_path, capsys):
     assert main([*words, "k"]) == 0
     assert "approved k" in capsys.readouterr().out
     assert main([*words, "k", "--json"]) == 1
-    assert '"the note \'k\' is not in quarantine"' in capsys.readouterr().out
+    assert "\"the note 'k' is not in quarantine\"" in capsys.readouterr().out
     assert main([*words, "none"]) == 1
     assert "no note 'none'" in capsys.readouterr().err
 

@@ -130,8 +130,8 @@ def test_the_operator_of_a_gateway_sees_and_decides_what_waits_everywhere(scatte
 
 
 def test_no_other_token_sees_what_waits_everywhere_and_nobody_asks_for_an_agent_there_is_not(scattered, gateway):
-    gateway.role("curator", ["memory.review", "agent.memory.read"], ["agent", "global"])
-    gateway.role("keeper", ["memory.review", "agents.manage"], ["agent", "global"])
+    gateway.add_role("curator", ["memory.review", "agent.memory.read"], ["agent", "global"])
+    gateway.add_role("keeper", ["memory.review", "agents.manage"], ["agent", "global"])
     assert gateway.agent("c", "curator").get("/v1/review?everywhere=true").code == "denied"
     assert gateway.agent("k", "keeper").get("/v1/review?everywhere=true").code == "refused"
     assert gateway.agent("a").get("/v1/review?everywhere=true").code == "denied"
@@ -150,7 +150,7 @@ def test_the_command_at_a_gateway_decides_from_there_too(scattered, gateway, hol
 
 
 def test_the_command_asks_a_gateway_for_what_waits_elsewhere_only_when_told_to(gateway, holdfast, tmp_path):
-    gateway.role("curator", ["memory.review", "agent.memory.read"], ["agent", "global", "project"])
+    gateway.add_role("curator", ["memory.review", "agent.memory.read"], ["agent", "global", "project"])
     curator, ben = gateway.agent("c", "curator"), gateway.agent("ben")
     ben.post("/v1/notes", {"text": "Of a page, for Ben alone.", "key": "bens", "scope": "agent", "origin": "web"})
     for client in (curator, gateway.operator):

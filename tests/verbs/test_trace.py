@@ -61,7 +61,7 @@ def test_notes_that_name_each_other_do_not_go_round_for_ever(memory, home):
     for key, other in (("a", "b"), ("b", "a")):
         folder = home / "shelf/projects/demo/notes"
         memory.store(f"text {key}", key=key)
-        text = (folder / f"{key}.md").read_text().replace("{origin: agent}", f"{{origin: agent, from: [\"note:{other}\"]}}")
+        text = (folder / f"{key}.md").read_text().replace("{origin: agent}", f'{{origin: agent, from: ["note:{other}"]}}')
         (folder / f"{key}.md").write_text(text)
     assert memory.trace("a").versions[0].came_from[0].note == "project/b"
     assert keys(memory.forget_source("note:a", dry_run=True).forgotten) == ["a", "b"]
@@ -213,7 +213,9 @@ def test_what_lies_in_trash_and_archive_is_found_too_and_what_was_made_from_it(c
 def test_a_decision_about_a_note_without_an_id_is_found_where_trace_looks(open_memory, home):
     person = open_memory(origin="user")
     person.store("a first note, so that there is a folder", key="other")
-    (home / "shelf/projects/demo/notes/plain.md").write_text("---\nsource: {origin: web, from: [\"https://evil.example/page\"]}\n---\nwords\n")
+    (home / "shelf/projects/demo/notes/plain.md").write_text(
+        '---\nsource: {origin: web, from: ["https://evil.example/page"]}\n---\nwords\n'
+    )
     person.forget_source(URL)
     person.restore("plain")
     assert [one.action for one in person.trace("plain").decisions] == ["forgotten-by-source"]
@@ -224,7 +226,7 @@ def test_a_secret_in_what_is_asked_for_is_not_kept_with_the_decision(open_memory
     person.store("words", key="k")
     note = home / "shelf/projects/demo/notes/k.md"
     source = "https://bob:S3cr3tPassw0rd@evil.example/x"
-    note.write_text(note.read_text().replace("{origin: user}", f"{{origin: user, from: [\"{source}\"]}}"))
+    note.write_text(note.read_text().replace("{origin: user}", f'{{origin: user, from: ["{source}"]}}'))
     assert keys(person.forget_source(source).forgotten) == ["k"]
     person.restore("k")
     assert person.trace("k").decisions[0].detail["source"].startswith("https://bob:[REDACTED:")

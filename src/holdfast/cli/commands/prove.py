@@ -21,7 +21,7 @@ def prove(call: Invocation) -> int:
     """`holdfast prove`; exit 1 if a check fails."""
     from holdfast import clients, config
     from holdfast_prove import checks
-    from holdfast_prove.run import SECONDS, find_program
+    from holdfast_prove.run import DEFAULT_SECONDS, find_program
 
     client = clients.load(call["client"])
     place = clients.install_target(config.Config(home=config.find_home(None, config.environment() | {"HOLDFAST_HOME": ""})))

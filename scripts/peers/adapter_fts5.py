@@ -1,4 +1,4 @@
-"""No product: SQLite's FTS5 with Porter stems, a question as its words with OR between them. The floor to beat."""
+"""Bare SQLite FTS5 with Porter stemming, not a product: a query is its words joined with OR. The floor to beat."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import re
 import sqlite3
 from typing import Any
 
-EMBEDS = False
+NEEDS_EMBEDDER = False
 
 
 class Peer:
+    """One FTS5 table."""
+
     version = sqlite3.sqlite_version
 
     def __init__(self, folder: str, embed: Any) -> None:
@@ -20,7 +22,7 @@ class Peer:
     def add(self, sessions: list[list[dict[str, str]]]) -> None:
         for session in sessions:
             with self._db:
-                self._db.executemany("INSERT INTO doc VALUES (?, ?)", [(doc["id"], doc["said"]) for doc in session])
+                self._db.executemany("INSERT INTO doc VALUES (?, ?)", [(doc["id"], doc["spoken_text"]) for doc in session])
 
     def search(self, text: str, k: int) -> list[str]:
         match = " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text))

@@ -1,6 +1,6 @@
-"""Print as JSON what a home that `life.py` filled answers: `python answers.py HOME FOLDER`.
+"""Print the results of all queries on a home of `fill_home.py` as JSON: `python query_home.py HOME FOLDER`.
 
-The order of the questions matters: reading a note counts as use, and brings back an archived one.
+The order of the queries matters: reading a note counts as use, and restores an archived one.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import frozen
-from life import command
+import deterministic
+from fill_home import run_command
 
 from holdfast import HoldfastError, Memory
 
-SIZES = {"index_bytes", "ledger_bytes"}  # of databases, which differ from one rebuild to the next
-QUESTIONS: dict[str, Callable[[Memory], Any]] = {
+SIZES = {"index_bytes", "ledger_bytes"}  # of databases; they differ after each rebuild
+QUERIES: dict[str, Callable[[Memory], Any]] = {
     "list": lambda m: m.list(),
     "list, archived": lambda m: m.list(archived=True),
     "list, global": lambda m: m.list(scope="global"),
@@ -92,35 +92,37 @@ COMMANDS = [
 
 
 def main(home: str, folder: str) -> None:
-    frozen.clock.set("2026-01-12T09:00:00Z")
+    deterministic.clock.set("2026-01-12T09:00:00Z")
     os.chdir(folder)
-    answers: dict[str, Any] = {}
-    for words in COMMANDS:
-        given = ["--project", "harbour", "--session", "s1", *words]
-        answers[f"holdfast {' '.join(words)}"] = command(home, *given, status=None).splitlines()
-    person = {"project": "harbour", "session": "s1", "agent": "ada", "client": "chat", "origin": "user"}
-    with Memory(home, cwd=folder, **person) as memory:  # type: ignore[arg-type]
-        for name, question in QUESTIONS.items():
-            answers[name] = answered(question, memory)
-    text = json.dumps(answers, ensure_ascii=False, indent=1).replace(home, "HOME").replace(folder, "FOLDER")
+    results: dict[str, Any] = {}
+    for arguments in COMMANDS:
+        options = ["--project", "harbour", "--session", "s1"]
+        results[f"holdfast {' '.join(arguments)}"] = run_command(home, *options, *arguments, status=None).splitlines()
+    caller = {"project": "harbour", "session": "s1", "agent": "ada", "client": "chat", "origin": "user"}
+    with Memory(home, cwd=folder, **caller) as memory:  # type: ignore[arg-type]
+        for name, query in QUERIES.items():
+            results[name] = run_query(query, memory)
+    text = json.dumps(results, ensure_ascii=False, indent=1).replace(home, "HOME").replace(folder, "FOLDER")
     text = re.sub(r"postgresql://[^ \\\"]+", "STORE", text)
-    text = re.sub(r'(last_write\\?": \\?")[^"\\]*', r"\1TIME", text)  # of files, whose times are the system's
+    text = re.sub(r'(last_write\\?": \\?")[^"\\]*', r"\1TIME", text)  # of files, whose times come from the system
     print(re.sub(r"\b[\d.,]+ [KM]iB(  +[\d:TZ-]+)?", "SIZE", text))
 
 
-def answered(question: Callable[[Memory], Any], memory: Memory) -> Any:
+def run_query(query: Callable[[Memory], Any], memory: Memory) -> Any:
+    """Return the result of a query, or its error, as JSON."""
     try:
-        return plain(question(memory))
+        return to_json(query(memory))
     except HoldfastError as error:
         return {"error": type(error).__name__, "code": error.code, "message": error.message, "fix": error.fix}
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
+    """Return a value as JSON, without the sizes of databases."""
     if hasattr(value, "as_dict"):
-        return plain(value.as_dict())
+        return to_json(value.as_dict())
     if isinstance(value, dict):
-        return {name: "SIZE" if name in SIZES else plain(one) for name, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: "SIZE" if name in SIZES else to_json(item) for name, item in value.items()}
+    return [to_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 if __name__ == "__main__":

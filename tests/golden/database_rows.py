@@ -1,4 +1,4 @@
-"""Read and load the rows of databases: a home's ledger.db, and the tables of a PostgreSQL store."""
+"""Dump, load and compare the rows of a home's ledger.db and of a PostgreSQL store."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-COUNTED_FILES = re.compile(r"every byte of \d+ files")  # of the home, its locks and databases included
-DRAWN = {"stamp", "mix", "ino", "fingerprint"}  # random numbers, and sums of them
-INDEX = {  # derived tables: their surrogate ids depend on the order in which rows were indexed
+COUNTED_FILES = re.compile(r"every byte of \d+ files")  # of the home, including locks and databases
+RANDOM_COLUMNS = {"stamp", "mix", "ino", "fingerprint"}  # random numbers and their sums
+INDEX_TABLES = {  # derived tables: their surrogate ids depend on the order in which rows were indexed
     "doc", "fact", "folder", "lacking", "made", "mention", "model", "passage", "piece", "stock", "vectors", "word",
 }  # fmt: skip
-SURROGATE = {"id", "doc", "folder", "passage", "fact", "model", "word", "listed", "version"}
+SURROGATE_COLUMNS = {"id", "doc", "folder", "passage", "fact", "model", "word", "listed", "version"}
 
 
-def of_ledger(path: Path) -> str:
+def dump_ledger(path: Path) -> str:
     """Return the schema and the rows of a ledger, a line each."""
     with sqlite3.connect(path) as db:
         lines = [*db.iterdump(), f"PRAGMA user_version={db.execute('PRAGMA user_version').fetchone()[0]};"]
@@ -27,49 +27,49 @@ def of_ledger(path: Path) -> str:
     return COUNTED_FILES.sub("every byte of N files", "\n".join(lines)) + "\n"
 
 
-def dump(url: str) -> str:
+def dump_postgres(url: str) -> str:
     """Return every row of a store and the positions of its sequences, as lines of JSON."""
     with psycopg.connect(url) as db:
         lines = []
-        for table in _tables(db):
+        for table in _list_tables(db):
             rows = db.execute(sql.SQL("SELECT to_jsonb(t) FROM holdfast.{} AS t").format(sql.Identifier(table))).fetchall()
             lines += sorted(json.dumps({"table": table, "row": row}, ensure_ascii=False) for (row,) in rows)
-        counted = db.execute(
+        sequences = db.execute(
             "SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'holdfast' ORDER BY sequencename"
         ).fetchall()
-    lines += [json.dumps({"sequence": name, "last": last}) for name, last in counted if last is not None]
+    lines += [json.dumps({"sequence": name, "last": last}) for name, last in sequences if last is not None]
     return "\n".join(lines) + "\n"
 
 
-def load(url: str, text: str) -> None:
-    """Put dumped rows into the tables of an empty store."""
+def load_postgres(url: str, text: str) -> None:
+    """Insert dumped rows into the tables of an empty store."""
     with psycopg.connect(url) as db:
         db.execute("SET session_replication_role = replica")  # rows as they are: no triggers
         for line in text.splitlines():
-            told = json.loads(line)
-            if "sequence" in told:
-                db.execute("SELECT setval(format('holdfast.%%I', %s::text)::regclass, %s)", (told["sequence"], told["last"]))
+            entry = json.loads(line)
+            if "sequence" in entry:
+                db.execute("SELECT setval(format('holdfast.%%I', %s::text)::regclass, %s)", (entry["sequence"], entry["last"]))
                 continue
-            columns = sql.SQL(", ").join(map(sql.Identifier, told["row"]))
+            columns = sql.SQL(", ").join(map(sql.Identifier, entry["row"]))
             statement = sql.SQL(
                 "INSERT INTO holdfast.{table} ({columns}) OVERRIDING SYSTEM VALUE "
                 "SELECT {columns} FROM jsonb_populate_record(NULL::holdfast.{table}, %s::jsonb)"
-            ).format(table=sql.Identifier(told["table"]), columns=columns)
-            db.execute(statement, (json.dumps(told["row"]),))
+            ).format(table=sql.Identifier(entry["table"]), columns=columns)
+            db.execute(statement, (json.dumps(entry["row"]),))
 
 
-def comparable(text: str) -> str:
-    """Return dumped rows without what is random or depends on the order of indexing."""
+def remove_varying_columns(text: str) -> str:
+    """Return dumped rows, sorted, without columns that are random or depend on the order of indexing."""
     lines = []
-    for told in map(json.loads, text.splitlines()):
-        if "table" in told:
-            leave_out = DRAWN | SURROGATE if told["table"] in INDEX else DRAWN
-            row: dict[str, Any] = {name: value for name, value in told["row"].items() if name not in leave_out}
-            lines.append(f"{told['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}")
+    for entry in map(json.loads, text.splitlines()):
+        if "table" in entry:
+            excluded = RANDOM_COLUMNS | SURROGATE_COLUMNS if entry["table"] in INDEX_TABLES else RANDOM_COLUMNS
+            row: dict[str, Any] = {name: value for name, value in entry["row"].items() if name not in excluded}
+            lines.append(f"{entry['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}")
     return COUNTED_FILES.sub("every byte of N files", "\n".join(sorted(lines))) + "\n"
 
 
-def _tables(db: psycopg.Connection[Any]) -> list[str]:
+def _list_tables(db: psycopg.Connection[Any]) -> list[str]:
     found = db.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_schema = 'holdfast' AND table_type = 'BASE TABLE'"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""Fill an empty home, or the PostgreSQL store of HOLDFAST_STORE, with one of everything: `python life.py HOME FOLDER`.
+"""Fill an empty home, or the PostgreSQL store of HOLDFAST_STORE, with every kind of data: `python fill_home.py HOME FOLDER`.
 
 FOLDER is an empty working folder. Time and randomness are fixed, so the same code writes the same bytes.
 """
@@ -13,11 +13,11 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
-import frozen
+import deterministic
 
 from holdfast import HoldfastError, Memory
 
-clock = frozen.clock
+clock = deterministic.clock
 AWKWARD = """A text with lines that look like parts of the format:
 
 ---
@@ -32,7 +32,7 @@ owner: nobody
 ```
 Größe, naïve, 日本語, emoji 🧭 and a trailing backslash \\
 """
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token and is none; it is redacted before it is stored
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a token but is not one; it is redacted before it is stored
 TURNS = [
     {"id": "t1", "role": "user", "text": "Where do the pilots meet before a crossing?", "time": "2026-01-06T10:00:00Z"},
     {"id": "t2", "role": "assistant", "text": "At the north quay, half an hour early.", "time": "2026-01-06T10:00:05Z"},
@@ -48,11 +48,11 @@ CHAT = [
 def main(home: str, folder: str) -> None:
     os.chdir(folder)
 
-    def memory(**given: str) -> Memory:
-        return Memory(home, **{"project": "harbour", "client": "chat", "cwd": folder, **given})  # type: ignore[arg-type]
+    def memory(**options: str) -> Memory:
+        return Memory(home, **{"project": "harbour", "client": "chat", "cwd": folder, **options})  # type: ignore[arg-type]
 
-    command(home, "config", "brief.entries", "20")
-    command(home, "config", "hooks.reminder", "2")
+    run_command(home, "config", "brief.entries", "20")
+    run_command(home, "config", "hooks.reminder", "2")
     clock.set("2025-08-01T09:00:00Z")
     with memory(project="old-harbour", origin="user") as person:
         person.store("The breakwater was built in 1911.", key="breakwater")
@@ -64,49 +64,49 @@ def main(home: str, folder: str) -> None:
         write_facts(person)
         write_files(person)
         write_transcripts(person, folder)
-        decide(person)
+        review(person)
     with memory(session="s2", agent="ben") as agent:
-        read(agent)
+        read_notes(agent)
     with memory(session="s1", agent="ada", origin="user") as person:
-        remove(person)
-    hooks(home, folder)
-    agents(home)
-    requests(home)
+        delete_notes(person)
+    run_hooks(home, folder)
+    add_agents(home)
+    send_requests(home)
 
 
 def write_expiring(m: Memory) -> None:
-    """Write what is archived, or deleted from the trash, by the time of the other notes."""
+    """Write notes that are archived, or deleted from the trash, before the other notes are written."""
     m.store("The winter timetable starts in October.", key="winter")
     m.store("The regatta is in September.", key="regatta", tags="summer")
     m.store("The old crane was sold.", key="crane")
     m.store("Yesterday we painted the buoys.", key="painting", scope="session")
     m.store("This note is deleted from the trash.", key="emptied")
-    clock.forward(days=1)
+    clock.advance(days=1)
     m.store("The winter timetable starts in November.", key="winter")
     m.forget("emptied")
 
 
 def write_notes(m: Memory) -> None:
     m.store("We deploy on Mondays.", key="deploys", tags="release,team")
-    clock.forward(days=1)
+    clock.advance(days=1)
     m.store("We deploy on Tuesdays.", key="deploys", valid_from="2026-01-06")
-    clock.forward(days=1)
+    clock.advance(days=1)
     m.store("We deploy on Tuesdays, never on Fridays.", key="deploys", tags="release")
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.store("Use pytest, never unittest.", key="testing", type="feedback", pinned=True)
     m.store("The lighthouse keeper is called Ada.\n\nShe starts at dusk.", type="user")
     m.store(AWKWARD, key="awkward", type="reference")
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.store("The ferry runs every hour.", key="ferry", valid_from="2026-01-01", valid_to="2026-03-01")
     m.store("The deploy script needs the token " + TOKEN + " to run.", key="script", redact=True)
     m.store("Global: write dates as 2026-01-31.", key="dates", scope="global", type="feedback")
     m.store("Ada prefers short answers.", key="style", scope="agent")
     m.store("Today we are moving the buoys.", key="today", scope="session")
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     rows = [{"text": f"Berth {number} is {depth} metres deep.", "key": f"berth-{number}", "tags": ["berths"]}
             for number, depth in ((1, 4), (2, 6), (3, 9))]  # fmt: skip
     m.store_many([*rows, {"text": "The crane is serviced in spring.", "scope": "global", "pinned": True}])
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.store("Storms close the harbour, says the port authority.", key="storms", origin="web",
             made_from="https://port.example/storms")  # fmt: skip
     m.store("Fog signals are two long blasts.", key="fog", origin="web", made_from="https://port.example/fog")
@@ -119,7 +119,7 @@ def write_notes(m: Memory) -> None:
 
 
 def write_facts(m: Memory) -> None:
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.fact("Harbour", "master", "[[Ada]]", on="2025-06-01")
     m.fact("Harbour", "master", "[[Ben]]", on="2026-01-02")
     m.fact("Harbour", "town", "[[Lisbon]]", on="2025-01-01", many=True)
@@ -130,7 +130,7 @@ def write_facts(m: Memory) -> None:
 
 
 def write_files(m: Memory) -> None:
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.files.create("/memories/plan.md", "one\ntwo\nthree\n")
     m.files.insert("/memories/plan.md", 1, "between")
     m.files.str_replace("/memories/plan.md", "three", "tres")
@@ -144,7 +144,7 @@ def write_files(m: Memory) -> None:
 
 
 def write_transcripts(m: Memory, folder: str) -> None:
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.log(TURNS)
     m.log([*TURNS, {"id": "t4", "role": "user", "text": "Thanks."}])
     m.log([{"id": "x1", "role": "user", "text": "This session is forgotten."}], session="s7", client="chat")
@@ -155,16 +155,16 @@ def write_transcripts(m: Memory, folder: str) -> None:
     os.unlink(os.path.join(folder, "chat.jsonl"))
 
 
-def decide(m: Memory) -> None:
-    clock.forward(minutes=1)
+def review(m: Memory) -> None:
+    clock.advance(minutes=1)
     m.approve("fog")
     m.reject("invoice")
     m.retain()
 
 
-def read(m: Memory) -> None:
-    """Leave the traces of reading: usage, what a session was shown, and prompts."""
-    clock.forward(days=1)
+def read_notes(m: Memory) -> None:
+    """Read notes, which records usage, shown notes and prompts."""
+    clock.advance(days=1)
     m.brief()
     m.brief(prompt="When do we deploy, and how deep is berth 3?")
     m.get("deploys")
@@ -173,16 +173,16 @@ def read(m: Memory) -> None:
     m.store("Ben noticed that the pilots moved to the south quay.", key="pilots")
 
 
-def remove(m: Memory) -> None:
-    clock.forward(minutes=1)
+def delete_notes(m: Memory) -> None:
+    clock.advance(minutes=1)
     m.forget("binned")
     m.forget("moved")
     m.restore("moved", under="came-back")
     m.forget_session("s7", client="chat")
     m.adopt("old-harbour")
-    clock.forward(days=1)
+    clock.advance(days=1)
     m.forget("berth-2")
-    clock.forward(minutes=1)
+    clock.advance(minutes=1)
     m.purge("combination")
     m.purge(session="s8", client="chat")
     m.purge(text="This file text is purged.", files=True)
@@ -190,56 +190,56 @@ def remove(m: Memory) -> None:
         m.store("A note that will be purged: the combination lock opens with the year of the flood.", key="again")
 
 
-def agents(home: str) -> None:
-    clock.forward(minutes=1)
-    command(home, "agent", "add", "reviewer", "--role", "code-review-engineer", "--days", "90")
-    command(home, "agent", "add", "helper", "--role", "secretary")
-    command(home, "agent", "rotate", "reviewer", "--grace", "24")
-    command(home, "agent", "revoke", "helper", "--yes")
+def add_agents(home: str) -> None:
+    clock.advance(minutes=1)
+    run_command(home, "agent", "add", "reviewer", "--role", "code-review-engineer", "--days", "90")
+    run_command(home, "agent", "add", "helper", "--role", "secretary")
+    run_command(home, "agent", "rotate", "reviewer", "--grace", "24")
+    run_command(home, "agent", "revoke", "helper", "--yes")
 
 
-def hooks(home: str, folder: str) -> None:
-    """Hear two prompts of a session, as a client's hook does."""
-    clock.forward(minutes=1)
+def run_hooks(home: str, folder: str) -> None:
+    """Run the hooks of a session start and two prompts."""
+    clock.advance(minutes=1)
     os.environ["HOLDFAST_PROJECT"] = "harbour"
     events = [("SessionStart", {"source": "startup"}), ("UserPromptSubmit", {"prompt": "How deep is berth 3?"}),
               ("UserPromptSubmit", {"prompt": "And when do we deploy?"})]  # fmt: skip
-    for event, told in events:
-        message = json.dumps({"session_id": "s3", "cwd": folder, "hook_event_name": event, **told}).encode()
+    for event, fields in events:
+        message = json.dumps({"session_id": "s3", "cwd": folder, "hook_event_name": event, **fields}).encode()
         read_end, write_end = os.pipe()
         os.write(write_end, message)
         os.close(write_end)
         os.dup2(read_end, 0)  # a hook reads the file descriptor
         os.close(read_end)
-        command(home, "hook", "claude-code", event)
+        run_command(home, "hook", "claude-code", event)
     del os.environ["HOLDFAST_PROJECT"]
 
 
-def requests(home: str) -> None:
-    """Leave what only requests to the gateway write: recorded work, idempotency keys, and denials in the audit."""
-    clock.forward(minutes=1)
+def send_requests(home: str) -> None:
+    """Send requests to the gateway, which record work, idempotency keys and denials in the audit."""
+    clock.advance(minutes=1)
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
-    from http_gateway import served
+    from http_gateway import run_gateway
 
-    with served(Path(home)) as gateway:
+    with run_gateway(Path(home)) as gateway:
         surveyor, master = gateway.agent("surveyor", "code-review-engineer"), gateway.agent("master", "operator")
-        pair = {"key": "sounding", "value": "Sound the channel weekly."}
+        note = {"key": "sounding", "value": "Sound the channel weekly."}
         survey = {"kind": "survey", "subject": "channel"}
         answers = [
-            surveyor.post("/gateway/memory", pair, Idempotency_Key="golden-1", X_Request_Id="golden-request-1"),
+            surveyor.post("/gateway/memory", note, Idempotency_Key="golden-1", X_Request_Id="golden-request-1"),
             surveyor.post("/done", survey, X_Request_Id="golden-request-2"),
             master.post("/done", survey, Idempotency_Key="golden-2", X_Request_Id="golden-request-3"),
         ]
     assert [answer.status for answer in answers] == [200, 403, 201], answers
 
 
-def command(home: str, *words: str, status: int | None = 0) -> str:
-    """Run one command of the program in this process and return what it printed; check its exit status, unless it is None."""
+def run_command(home: str, *arguments: str, status: int | None = 0) -> str:
+    """Run a command in this process and return its output; check its exit status unless that is None."""
     (script,) = entry_points(group="console_scripts", name="holdfast")
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-        code = script.load()(["--home", home, *words])
-    assert status is None or code == status, (words, code, out.getvalue())
+        code = script.load()(["--home", home, *arguments])
+    assert status is None or code == status, (arguments, code, out.getvalue())
     return out.getvalue()
 
 
