@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench.processes import start_process, temporary_folder
 
 _FOLDER = Path(__file__).parent

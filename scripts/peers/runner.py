@@ -11,7 +11,6 @@ from typing import Any
 
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.models import Record
 from holdfast_bench.ranking_metrics import Mean, percentile
 from holdfast_bench.retrieval import ALL, DEPTH, LIMIT, score_query, show_status, summarize_kinds
 from holdfast_bench.retrieval_cases import Case, read_cases, select_half

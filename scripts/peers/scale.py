@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench.floors import TextGenerator
 from holdfast_bench.ranking_metrics import percentile
 from holdfast_bench.retrieval import LIMIT

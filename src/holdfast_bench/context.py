@@ -19,7 +19,6 @@ from holdfast.base import dates, failure_log
 from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.errors import Trouble, UsageError
-from holdfast.models import Record
 from holdfast_bench.context_corpus import Corpus, Note, read_corpus
 from holdfast_bench.context_metrics import Scores, ShownTexts, score
 from holdfast_bench.processes import (

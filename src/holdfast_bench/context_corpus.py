@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.base import dates
+from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
-from holdfast.formats.facts import fold
+from holdfast.formats.facts import normalize_name
 from holdfast.formats.transcript import ROLES
-from holdfast.models import KEY, TYPES, Record
+from holdfast.models import TYPES
 
 SCOPES = ("project", "global")
 USER_TYPES = ("user", "feedback")  # types of notes that are about the user, not about the project
@@ -120,10 +122,10 @@ def _check_keys(corpus: Corpus) -> None:
         if scopes.setdefault(note.key, note.scope) != note.scope:  # they would be two notes, both of them current
             raise ValueError(f"notes[{place}]: an earlier version of `{note.key}` has another scope")
     known = {*scopes, *[f"turn:{number}" for number in range(len(corpus.turns))]}
-    known |= {fold(f"fact:{fact.subject}|{fact.label}") for fact in corpus.facts}
+    known |= {normalize_name(f"fact:{fact.subject}|{fact.label}") for fact in corpus.facts}
     for place, prompt in enumerate(corpus.prompts):
         for key in prompt.keys:
-            if (fold(key) if key.startswith("fact:") else key) not in known:
+            if (normalize_name(key) if key.startswith("fact:") else key) not in known:
                 raise ValueError(f"prompts[{place}]: key `{key}` is not a note, fact or turn of this file")
     for place, key in enumerate(corpus.always):
         if key not in scopes:
@@ -146,7 +148,7 @@ def _parse_list(data: dict[str, Any], name: str, parse_entry: Callable[[Any], An
 
 def _parse_note(data: object) -> Note:
     key, text = _get_text(data, "key"), _get_text(data, "text")
-    if not KEY.match(key):
+    if not KEY_PATTERN.match(key):
         raise ValueError(f"`{key}` is not a valid key: use lower-case letters, digits and hyphens, at most 60")
     scope, type = _get_optional_text(data, "scope") or "project", _get_optional_text(data, "type")
     if scope not in SCOPES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench.context_corpus import STALE, Corpus, Note, Prompt
 
 LEAK_CHARS = 40

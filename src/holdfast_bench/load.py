@@ -17,7 +17,6 @@ from pathlib import Path
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
 from holdfast.errors import Trouble
-from holdfast.models import Record
 from holdfast_bench.floors import BareWriter, TextGenerator
 from holdfast_bench.processes import (
     PrintProgress,

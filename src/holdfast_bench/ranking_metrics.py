@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from holdfast.models import Record
+from holdfast.base.record import Record
 
 CUTOFFS = (5, 10, 20)
 NAMES = (*(f"{name}@{k}" for name in ("any", "all", "recall") for k in CUTOFFS), "ndcg@10", "mrr")

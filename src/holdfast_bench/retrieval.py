@@ -12,9 +12,10 @@ from typing import Any
 
 from holdfast.api.memory import Memory
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
 from holdfast.formats.transcript import ROLES
-from holdfast.models import Answer, Record
+from holdfast.models import Answer
 from holdfast_bench.processes import temporary_folder
 from holdfast_bench.ranking_metrics import Mean, percentile, rank_sessions, score_ranking, summarize
 from holdfast_bench.retrieval_cases import Case, Doc, Query, read_cases, select_half
@@ -188,7 +189,7 @@ def parse_date(text: str) -> str | None:
     if not text:
         return None
     try:
-        return dates.moment(text, "date")
+        return dates.parse_moment(text, "date")
     except UsageError:
         from holdfast.search import time_expressions
 

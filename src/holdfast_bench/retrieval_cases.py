@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
-from holdfast.models import Record
 
 _FIX = 'Give a case a line: {"name", "docs": [{"id", "text", ...}], "queries": [{"id", "text", "gold": [doc ids]}]}'
 

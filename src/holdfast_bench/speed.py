@@ -15,7 +15,7 @@ import numpy as np
 
 from holdfast import config
 from holdfast.api.memory import Memory
-from holdfast.models import Record
+from holdfast.base.record import Record
 from holdfast_bench.floors import BareSearch, BareWriter, TextGenerator, time_bulk_write, time_flush
 from holdfast_bench.processes import (
     PrintProgress,

@@ -7,8 +7,8 @@ import re
 import tempfile
 from typing import Any
 
-from holdfast.clients.base import Client, Place
-from holdfast.models import Record
+from holdfast.base.record import Record
+from holdfast.clients.base import Client, InstallTarget
 from holdfast_prove.model_apis import Message, ModelRequest
 from holdfast_prove.model_server import TOOL, ReceivedRequest
 from holdfast_prove.run import DEFAULT_SECONDS, Run, read_version, run_client
@@ -50,7 +50,7 @@ class Proof(Record):
     printed: str = ""  # the end of the program's output if a check fails
 
 
-def prove(client: Client, program: str, place: Place, seconds: float = DEFAULT_SECONDS) -> tuple[Proof, Run]:
+def prove(client: Client, program: str, place: InstallTarget, seconds: float = DEFAULT_SECONDS) -> tuple[Proof, Run]:
     """Run the client's program in a temporary private home and check the run."""
     with tempfile.TemporaryDirectory(prefix="holdfast-proof-", ignore_cleanup_errors=True) as root:
         run = run_client(client, program, command=place.command, environ=place.environ, root=root, seconds=seconds)

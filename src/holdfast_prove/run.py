@@ -16,7 +16,6 @@ import time
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from holdfast.base.record import Record
 from holdfast.clients.base import Client, InstallTarget
 from holdfast.errors import NotFound, UsageError
 from holdfast_prove.model_server import ModelServer, ReceivedRequest
@@ -47,7 +46,7 @@ class Run:
     refused_hosts: tuple[str, ...] = ()
 
 
-def find_program(client: Client, place: Place, path: str | None) -> str:
+def find_program(client: Client, place: InstallTarget, path: str | None) -> str:
     """Return the client's program at this path, or on the PATH; raise NotFound, or UsageError if it cannot be run."""
     program = os.path.abspath(path) if path else place.program(*client.programs)
     if not program:
@@ -85,7 +84,7 @@ def run_client(
         env = make_environment(environ, sandbox, model.url)
         recorder = os.path.join(os.path.dirname(__file__), "recorder.py")
         recorded_command = (sys.executable, "-I", recorder, sandbox.calls, *command)
-        place = Place(home=sandbox.home, environ=env, command=recorded_command, memory=sandbox.memory, project=sandbox.project)
+        place = InstallTarget(home=sandbox.home, environ=env, command=recorded_command, memory=sandbox.memory, project=sandbox.project)
         session = client.session(place, model.url, PROMPT, program)
         if session is None:
             raise UsageError(f"{client.title} cannot be run without a person", "`holdfast doctor` says what it can see")

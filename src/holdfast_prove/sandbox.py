@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast import config
 from holdfast.api.memory import Memory
-from holdfast.base.record import Record
 from holdfast.clients.base import Client, InstallTarget
 from holdfast.clients.install import install
 
@@ -96,7 +95,7 @@ class Sandbox:
             memory.store_many([{"text": text, "key": f"ship-{number}", "pinned": True} for number, text in enumerate(texts, 1)])
             memory.store(f"Code word of the harbour: {briefing_word}", key="harbour", pinned=True)
 
-    def install_client(self, client: Client, place: Place, files: dict[str, str]) -> None:
+    def install_client(self, client: Client, place: InstallTarget, files: dict[str, str]) -> None:
         """Write the files that the client needs to run headless, then install Holdfast in it as a user does."""
         for name, text in files.items():
             write_private_file(os.path.join(self.home, name), text)

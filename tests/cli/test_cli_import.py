@@ -52,7 +52,7 @@ def gateway(tmp_path):
     home = tmp_path / "gateway"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
-    with served(home) as gateway:
+    with run_gateway(home) as gateway:
         yield gateway
 
 

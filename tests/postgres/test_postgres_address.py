@@ -167,7 +167,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
         assert "cannot be told" in problem.message and problem.fix
     finally:
         memory.close()
-        close_pools(server.url(name_of(postgres_url), login))
+        close_pools(server.url(database_name(postgres_url), login))
         server.sql(f"DROP ROLE {login}")
     away = open_at(f"postgresql://x:hunter2@127.0.0.1:{postgres_server.free_port()}/y")
     told = [one for one in away.check() if one.code == "store"]

@@ -351,7 +351,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     both[1].search("storm captain", EVERYTHING, 10)
     assert len(asked) <= 5
     asked.clear()
-    doc, _ = made(7).puts[0]
+    doc, _ = make_documents(7).puts[0]
     both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 

@@ -33,10 +33,10 @@ class FakeClient(Client):
         self.mode = mode
 
     def changes(self, place):
-        server_entry = server(self, place)
+        server = server_entry(self, place)
         hooks = {ours: place.shell("hook", self.name, own) for own, ours in self.events.items()}
-        settings = {"hooks": hooks, "server": [server_entry["command"], *server_entry["args"]]}
-        return [Change(os.path.join(place.home, "fake-client.json"), "file", text(settings))]
+        settings = {"hooks": hooks, "server": [server["command"], *server["args"]]}
+        return [Change(os.path.join(place.home, "fake-client.json"), "file", to_json(settings))]
 
     def session(self, place, url, prompt, program):
         return Session((program, str(SCRIPT), url, prompt, os.path.join(place.home, "fake-client.json"), self.mode))
@@ -180,7 +180,7 @@ def test_the_sandbox_has_one_word_in_briefings_and_one_that_only_a_recall_finds(
 
 
 def test_a_missing_program_is_rejected(tmp_path):
-    place = Place(home=str(tmp_path), environ={"PATH": str(tmp_path)}, command=(HOLDFAST,))
+    place = InstallTarget(home=str(tmp_path), environ={"PATH": str(tmp_path)}, command=(HOLDFAST,))
     with pytest.raises(NotFound, match="--program"):
         run.find_program(FakeClient(), place, None)
     with pytest.raises(UsageError, match="no program that can be run"):

@@ -131,7 +131,7 @@ def test_commands_are_found_in_the_pages():
 
 @pytest.mark.parametrize(("path", "line"), sorted(set(commands())))
 def test_every_command_in_a_page_exists(path, line):
-    words = read(shlex.split(line, comments=True)[1:])
+    words = parse_args(shlex.split(line, comments=True)[1:])
     assert words.command or words.wants("help")
 
 
@@ -183,7 +183,7 @@ def test_every_sample_has_a_known_kind():
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown note"), ids=range(len(blocks(FORMAT, "markdown note"))))
 def test_a_sample_note_is_valid_and_unchanged_by_the_parser(sample):
     assert note_file_module.render(note_file_module.parse(sample)) == sample
-    doc = versions.note_entry("projects/demo", "sample.md", parse_sample(sample), (1, 2, 3))
+    doc = entries.note_entry("projects/demo", "sample.md", parse_sample(sample), (1, 2, 3))
     assert doc.problem == ""
     assert doc.passages[0].text.strip()
 
@@ -191,7 +191,7 @@ def test_a_sample_note_is_valid_and_unchanged_by_the_parser(sample):
 def test_the_first_sample_is_exactly_what_a_store_writes(open_memory, clock, note_file):
     sample = blocks(FORMAT, "markdown note")[0]
     memory = open_memory(agent="reviewer", client="claude-code", session="7f3a", origin="user")
-    old, new = reversed(versions.versions_of(parse_sample(sample)))
+    old, new = reversed(versions.list_versions(parse_sample(sample)))
     for version in (old, new):
         clock.set(version.recorded)
         memory.store(version.text, key="testing", type=version.type, tags=list(version.tags))
@@ -205,10 +205,10 @@ def test_the_samples_are_parsed_as_the_page_describes():
     assert (bare.head.type, bare.head.source.origin, bare.head.updated) == ("project", "user", "2026-05-02T09:00:00Z")
     assert rich.head.tags == ("ci-cd", "größe: exakt")
     assert (rich.head.valid_to, rich.head.pinned) == ("2026-12-31T00:00:00Z", True)
-    assert [version.text for version in versions.versions_of(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
-    assert versions.note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
+    assert [version.text for version in versions.list_versions(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
+    assert versions.to_note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
     assert (escaped.older, escaped.text.count("\\")) == (0, 0)
-    facts = versions.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
+    facts = entries.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
     assert [(fact.label, fact.value, fact.valid_to) for fact in facts] == [
         ("status", "disabled", "2026-03-27"), ("status", "enabled", None), ("owner", "[[Ada]]", None)
     ]  # fmt: skip
@@ -217,7 +217,7 @@ def test_the_samples_are_parsed_as_the_page_describes():
 
 @pytest.mark.parametrize("sample", blocks(FORMAT, "markdown file"))
 def test_a_sample_file_is_a_valid_entry(sample):
-    doc = versions.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
+    doc = entries.file_entry("global", "sample.md", sample.encode(), (1, 2, 3), 0)
     assert (doc.problem, doc.title) == ("", "Heartbeat")
     assert [fact.label for fact in doc.facts] == ["release"]
 
@@ -231,4 +231,4 @@ def test_the_sample_listing_is_what_a_store_writes(open_memory, clock, home):
 
 def test_the_page_lists_every_field_that_the_parser_reads():
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", read_text(FORMAT), re.M))
-    assert documented == set(note_file_module._READERS)
+    assert documented == set(note_file_module._PARSERS)

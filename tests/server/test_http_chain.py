@@ -504,7 +504,7 @@ def test_a_refusal_that_is_being_written_down_keeps_nobody_at_the_door(gateway, 
 
 def test_what_nobody_foresaw_is_a_problem_too_and_says_nothing_of_what_was_asked(home, monkeypatch):
     log = io.StringIO()
-    with served(home, log) as gateway:
+    with run_gateway(home, log) as gateway:
         monkeypatch.setattr("holdfast.api.pagination.iterate_notes", lambda *given: 1 / 0)
         said = gateway.operator.get("/gateway/memory")
         assert (said.status, said.code) == (500, "unforeseen") and said.json["detail"] == "ZeroDivisionError"

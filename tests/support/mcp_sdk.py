@@ -26,7 +26,7 @@ class Agent:
         self.before_roots = None  # awaited before the roots are returned
         list_roots = self._list_roots if roots is not None else None
         info = types.Implementation(name=name, version="1")
-        server = build(Started(home=str(home), **started))
+        server = build_server(LaunchOptions(home=str(home), **started))
         self.client = Client(server, mode=mode, list_roots_callback=list_roots, client_info=info)
 
     async def _list_roots(self, context) -> types.ListRootsResult | types.ErrorData:

@@ -7,7 +7,8 @@ import zlib
 
 import numpy as np
 
-from holdfast.formats.versions import Draft, IndexEntry, Passage, compose, file_entry, note_entry, unreadable_entry
+from holdfast.formats.versions import Draft, compose
+from holdfast.index.entries import IndexEntry, Passage, file_entry, note_entry, unreadable_entry
 from holdfast.index.sqlite import SqliteIndex
 from holdfast.models import Source
 

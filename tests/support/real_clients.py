@@ -64,7 +64,7 @@ class SandboxedClient:
         self.client = clients.load(name)
         self.url = UNUSED_URL
         self.base = run.make_environment(program_environment(), self.sandbox, UNUSED_URL)
-        self.place = Place(home=self.sandbox.home, environ=self.base, command=(HOLDFAST,), memory=self.sandbox.memory)
+        self.place = InstallTarget(home=self.sandbox.home, environ=self.base, command=(HOLDFAST,), memory=self.sandbox.memory)
         self.session = self._make_session(UNUSED_URL, "hi")
         for path, text in self.session.files.items():
             write_private_file(path, text)

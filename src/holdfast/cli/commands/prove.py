@@ -29,7 +29,7 @@ def prove(call: Invocation) -> int:
     keep = _create_folder(call["keep"]) if call["keep"] else ""
     call.output.print_message(f"running {program} in a private home; this takes up to a minute")
     signal.signal(signal.SIGTERM, _interrupt)
-    proof, run = checks.prove(client, program, place, call["seconds"] or SECONDS)
+    proof, run = checks.prove(client, program, place, call["seconds"] or DEFAULT_SECONDS)
     if keep:
         _write_run(keep, run)
     return call.answer(proof, _print_proof, 0 if proof.ok else 1)
