@@ -359,7 +359,7 @@ def test_a_client_that_stops_reading_ends_it_without_a_traceback(server, early):
     server.process.stdout.close()
     server.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert server.process.wait(60) == 0
-    server._ear.join(60)
+    server._stderr_reader.join(60)
     assert "Traceback" not in "".join(server.stderr_lines)
 
 

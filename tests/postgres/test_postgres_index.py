@@ -258,12 +258,12 @@ def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
     other = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
     asked = SearchFilter(("projects/demo",), "notes")
     before = {one.key for one in seeker.search("lighthouse keeper", asked, 30, None, "semantic", False, Progress()).found}
-    one = random_index.Made(99)
+    one = random_index.RandomDocuments(99)
     for number in range(40):
         one.sentence = lambda *_, number=number: f"lighthouse keeper {number}"
         one.random.choice = lambda some: some[0] if some != SCOPES else "projects/demo"
         one.random.randint = lambda low, high, number=number: number + 100 if (low, high) == (1, 14) else low
-        one.note()
+        one.add_note()
     other.put(one.puts, lambda _: True)
     after = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
     assert {f"note-{number + 100}" for number in range(40)} <= after - before
@@ -293,9 +293,9 @@ def test_what_postgresql_takes_for_no_text_is_kept_as_a_sign_for_it(index):
 
 
 def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
-    one = random_index.Made(1)
+    one = random_index.RandomDocuments(1)
     one.sentence = lambda *_: "xylophonist harbour"
-    one.note()
+    one.add_note()
     doc = one.puts[0][0]
     index.put(one.puts, lambda _: True)
     terms = list(tokenizer.query_terms("xylophonist"))
@@ -311,9 +311,9 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
 
 
 def test_words_that_nothing_says_any_more_go_with_the_last_that_said_them_whoever_said_them(index):
-    one = random_index.Made(1)
+    one = random_index.RandomDocuments(1)
     one.sentence = lambda *_: "xylophonist harbour"
-    one.note(), one.note()
+    one.add_note(), one.add_note()
     index.put(one.puts, lambda _: True)
     (first, _), (last, _) = one.puts
     everyone = PostgresIndex(index._database.settings, 5, QUARANTINED_ORIGINS)

@@ -47,7 +47,7 @@ def gateway(home):
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     with run_gateway(home) as one:
         for name, (actions, scopes) in OWN.items():
-            one.role(name, actions, scopes)
+            one.add_role(name, actions, scopes)
         yield one
 
 

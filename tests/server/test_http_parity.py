@@ -390,8 +390,8 @@ def test_the_home_is_the_operators_to_look_after(free):
 
 def test_the_check_tells_of_roles_agents_and_the_audit_with_fixes_that_work_as_printed(free, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_HOME", str(free.home))
-    free.role("broken", ["done.read"])
-    free.role("gone", ["done.read"])
+    free.add_role("broken", ["done.read"])
+    free.add_role("gone", ["done.read"])
     free.agent("first", "broken")
     free.agent("second", "gone")
     assert free.operator.get("/v1/check").json == {"problems": []}
@@ -425,7 +425,7 @@ def on_path():
 
 
 def test_what_expired_is_told_without_the_words_of_others(free):
-    free.role("keeper", ["home.care"], ["agent"])
+    free.add_role("keeper", ["home.care"], ["agent"])
     (free.home / "config.toml").write_text("[serve]\nrate = 0\n[retention]\nproject_days = 1\n")
     with Memory(free.home, project="demo", agent="x") as memory:
         stored = memory.store("Harbour words.", key="old", tags="harbour")
@@ -438,8 +438,8 @@ def test_what_expired_is_told_without_the_words_of_others(free):
 
 
 def test_who_may_only_read_does_not_bring_an_archived_note_back(free):
-    free.role("reader", ["agent.memory.read"], ["project"])
-    free.role("writer", ["agent.memory.read", "agent.memory.write"], ["project"])
+    free.add_role("reader", ["agent.memory.read"], ["project"])
+    free.add_role("writer", ["agent.memory.read", "agent.memory.write"], ["project"])
     with Memory(free.home, project="demo") as memory:
         place = memory.store("The harbour is closed.", key="k").note.scope
         archive.move_notes(memory._context, place, ["k"], "archive")
@@ -465,7 +465,7 @@ def test_archived_notes_are_listed_and_found_over_http(free):
 
 
 def test_who_may_only_read_has_no_files_made_at_a_start(free):
-    free.role("reader", ["agent.memory.read"], ["agent"])
+    free.add_role("reader", ["agent.memory.read"], ["agent"])
     reader, writer = free.agent("r", "reader"), free.agent("w")
     assert reader.post("/v1/boot", {"scaffolds": ["continuity"]}).code == "denied"
     assert reader.post("/v1/boot", {}).json["text"] == ""
