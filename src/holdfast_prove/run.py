@@ -84,7 +84,9 @@ def run_client(
         env = make_environment(environ, sandbox, model.url)
         recorder = os.path.join(os.path.dirname(__file__), "recorder.py")
         recorded_command = (sys.executable, "-I", recorder, sandbox.calls, *command)
-        place = InstallTarget(home=sandbox.home, environ=env, command=recorded_command, memory=sandbox.memory, project=sandbox.project)
+        place = InstallTarget(
+            home=sandbox.home, environ=env, command=recorded_command, memory=sandbox.memory, project=sandbox.project
+        )
         session = client.session(place, model.url, PROMPT, program)
         if session is None:
             raise UsageError(f"{client.title} cannot be run without a person", "`holdfast doctor` says what it can see")

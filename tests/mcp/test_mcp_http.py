@@ -251,7 +251,8 @@ def test_the_conformance_suite_passes_what_needs_nothing_but_the_server(open_to_
 
 @pytest.mark.battery
 def test_the_whole_conformance_suite_passes_on_our_server_with_the_tools_it_asks_for(home, tmp_path):
-    with answering(door.app_of(add_conformance_fixtures(build_server(LaunchOptions(str(home), surroundings=False))))) as address:
+    server = add_conformance_fixtures(build_server(LaunchOptions(str(home), surroundings=False)))
+    with answering(door.app_of(server)) as address:
         done = conformance(f"{address}/mcp", tmp_path)
     summary = done.stdout.partition("=== SUMMARY ===")[2]
     assert done.returncode == 0 and "✗" not in summary and summary.count("✓") >= 30, done.stdout + done.stderr
