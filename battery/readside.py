@@ -137,9 +137,9 @@ def _resources(memory: Any, keys: dict[str, Text]) -> list[str]:
 
     wrong = []
     for key, one in keys.items():
-        text = resources.read(memory, f"holdfast://notes/project/{key}", "2025-11-25")["contents"][0]["text"]
+        text = resources.read_resource(memory, f"holdfast://notes/project/{key}", "2025-11-25")["contents"][0]["text"]
         wrong += [f"resource: {said}" for said in judging.blocks(text)] + judging.seen([one], text, "resource")
-    listed = json.dumps(resources.listed(memory), ensure_ascii=False)
+    listed = json.dumps(resources.list_resources(memory), ensure_ascii=False)
     return wrong + judging.seen(list(keys.values()), listed, "resources")
 
 
