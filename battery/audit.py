@@ -66,7 +66,7 @@ def attack_rows(home: Path, count: int) -> list[list[str]]:
         results.append([f"row {position + 1}, {name}: not found"] if verify(ledger.audit).ok else [])
     table.write(table.rows, None)
     if not verify(ledger.audit).ok:
-        results[-1].append("all was put back, and yet it is called broken")
+        results[-1].append("the original rows are called broken")
     table.db.close()
     ledger.close()
     return results

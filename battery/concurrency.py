@@ -66,7 +66,7 @@ def edit_note(workspace: Workspace, writers: int, count: int, versioned: bool) -
     if len(applied) + conflicts != writers * count:
         problems.append(f"{len(applied)} applied and {conflicts} conflicts of {writers * count} attempts")
     if conflicts and not versioned:
-        problems.append(f"{conflicts} conflicts, though nobody named a version")
+        problems.append(f"{conflicts} conflicts, though no edit named a version")
     texts = invariants.read_texts(invariants.read_store(home)["projects/demo/notes/shared.md"])
     if Counter(texts) != Counter([*applied, _FIRST_TEXT]):
         problems.append(f"{len(texts)} versions in the file, {len(applied)} applied and one before")
@@ -133,18 +133,18 @@ def _find_errors(outputs: list[list[str]]) -> list[str]:
     errors = [line for output in outputs for line in output if not line.startswith(expected)]
     unfinished = sum(output[-1:] != ["done"] for output in outputs)
     first = [f"{len(errors)} errors, such as: {errors[0]}"] if errors else []
-    return first + ([f"{unfinished} writers did not come to the end"] if unfinished else [])
+    return first + ([f"{unfinished} writers did not finish"] if unfinished else [])
 
 
 def _check_keys(state: invariants.State, keys: set[str]) -> list[str]:
     here = {invariants.key_of(item) for item in state if invariants.part_of(item) == "notes"}
     if here == keys:
         return []
-    return [f"{len(here)} notes on the shelf, {len(keys)} expected, missing {sorted(keys - here)[:3]}"]
+    return [f"{len(here)} notes in the store, {len(keys)} expected, missing {sorted(keys - here)[:3]}"]
 
 
 def _check_home(home: Path) -> list[str]:
     """Check that doctor finds nothing, no temp file is left and index.md names every note after the next call."""
     with open_memory(home) as memory:
         problems = [f"check: {one.code}: {one.message}" for one in memory.check() if one.code != "disk"]
-        return problems + invariants.find_leftovers(home) + invariants.check_listings(home, invariants.read_store(home), memory)
+        return problems + invariants.find_leftovers(home) + invariants.check_listings(home, invariants.read_store(home))

@@ -94,7 +94,7 @@ def record_baseline(workspace: Workspace, template: Path, verb: str) -> Baseline
     before = invariants.read_store(home)
     lines, result = strace.trace_verb(workspace, home, verb)
     after = invariants.read_store(home)
-    problems = [] if result.output == ["ack"] else [f"without any fault it says {result.output}"]
+    problems = [] if result.output == ["ack"] else [f"without a fault it prints {result.output}"]
     problems += strace.find_unflushed(lines, home) + invariants.find_torn(after) + invariants.check_reopened(home, after)
     workspace.remove_home(home)
     return Baseline(verb, before, after, tuple(strace.select_calls(lines, home)), tuple(problems))
@@ -138,9 +138,9 @@ def _check_output(result: ChildResult, case: Case) -> list[str]:
     """Check that the child was killed, or printed an acknowledgement or a Holdfast error and went on."""
     problems = [line for line in result.output if line.startswith(("raw", "stderr", "wrong"))]
     if case.fault == "SIGKILL":
-        return problems if result.killed else [*problems, "it was not killed: the verb makes other calls than in rehearsal"]
+        return problems if result.killed else [*problems, "it was not killed: the verb makes other calls than without a fault"]
     if case.call is not None and not result.injected:
-        problems.append("the fault was not reached: the verb makes other calls than in rehearsal")
+        problems.append("the fault was not reached: the verb makes other calls than without a fault")
     if not problems and not any(line == "ack" or line.startswith("error ") for line in result.output):
         problems.append(f"neither an acknowledgement nor an error: {result.output}, exit {result.exit_code}")
     if not problems and case.fault != FULL and "next" not in result.output:

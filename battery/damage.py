@@ -53,9 +53,9 @@ def run(workspace: Workspace, report: Report, share: float, seed: int, *, jobs: 
                 problems = [f"case {result['case']}, {result['kind']}: {problem}" for problem in result["problems"]]
                 row.add(problems, repeat_command("damage", share, seed), count)
             reported = sum(result["reported"] for result in results)
-            changed = sum("the truth changed" in problem for result in results for problem in result["problems"])
+            changed = sum("the store changed" in problem for result in results for problem in result["problems"])
             harmless = "without effect" if kind == "index" else "read whole"
-            row.set_figure(f"{changed} truths changed, {reported:,} reported, {len(results) - reported:,} {harmless}")
+            row.set_figure(f"{changed} changes of the store, {reported:,} reported, {len(results) - reported:,} {harmless}")
     workspace.remove_home(template)
 
 
@@ -167,7 +167,7 @@ def check_damaged_index(
     if _MISSED in first and not reported:
         problems.append("it missed notes, and nothing was reported")
     if not reported and invariants.read_index_rows(home) != rows:
-        problems.append("the index says something else than before, and nothing was reported")
+        problems.append("the index has other rows than before, and nothing was reported")
     problems += [f"afterwards: {problem}" for problem in _check_answers(home) if problem != _REBUILT]
     for old in home.glob("index.db.not-ours*"):
         old.unlink()
@@ -316,7 +316,7 @@ def _digest_store(home: Path) -> dict[str, str]:
 
 def _find_changes(before: dict[str, str], after: dict[str, str]) -> list[str]:
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return [f"the truth changed: {sorted(names)[:4]}"] if names else []
+    return [f"the store changed: {sorted(names)[:4]}"] if names else []
 
 
 def _check_cpu_time(start: float) -> list[str]:

@@ -81,7 +81,7 @@ def run_child(workspace: Workspace, fuzzer: str, parsers: tuple[str, ...], seed:
             child, capture_output=True, text=True, check=False, env=environment, cwd=folder, timeout=_TIMEOUT
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Result(1, 0.0, [f"it did not come to the end in {_TIMEOUT} s"])
+        return Result(1, 0.0, [f"it did not finish in {_TIMEOUT} s"])
     finally:
         workspace.remove_home(folder / "home")
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -155,7 +155,7 @@ def _check_rendered(memory: Memory, path: Path, group: list[Text]) -> list[str]:
     with open(path, newline="") as file:
         rendered = file.read()
     if rendered.count(_RENDER_BEGIN) != 1 or rendered.count(_RENDER_END) != 1:
-        return ["rendered: a mark stands there twice or not at all"]
+        return ["rendered: a mark is there twice or not at all"]
     before, _, rest = rendered.partition(_RENDER_BEGIN)
     inside, _, after = rest.partition(_RENDER_END)
     block = inside[inside.index("<holdfast-memory") :].strip("\n") + "\n"
@@ -283,7 +283,7 @@ def check_blocks(text: str) -> list[str]:
     while lines:
         opening = _BLOCK_START.fullmatch(lines.pop(0))
         if not opening:
-            return [*problems, "something stands outside the block"]
+            return [*problems, "text is outside the block"]
         closing = f'</holdfast-memory id="{opening[1]}">'
         if closing not in lines:
             return [*problems, "the block is not closed"]

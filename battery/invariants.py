@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ _ID_LINE = re.compile(rb"^id: ([0-9A-HJKMNP-TV-Z]{16})$", re.MULTILINE)
 _TRASHED = re.compile(r"(.+)--\d{8}T\d{6}.*\.md\Z")
 _TOKEN = re.compile(r"\bzq\w+")
 _LISTED = re.compile(r"\(notes/([^()/]+)\.md\)")
-_LISTING_DELAY = 1.1  # seconds after which index.md of a large scope is current
 _GENERATED_COLUMNS = {"id", "folder", "doc", "listed", "stale", "sum"}  # a rebuild of the index may change them
 
 
@@ -157,9 +155,9 @@ def check_reopened(home: Path, state: State, words: Iterable[str] = ()) -> list[
     try:
         with open_memory(home) as memory:
             problems = _check_recall(memory, state, words) + _check_list(memory, state)
-            problems += find_leftovers(home) + check_listings(home, state, memory)
+            problems += find_leftovers(home) + check_listings(home, state)
             if read_store(home) != state:
-                problems.append("reading changed the shelf")
+                problems.append("reading changed the store")
             problems += [f"check: {one.code}: {one.message}" for one in memory.check() if one.code not in ("disk", "purge")]
             problems += _check_index(home, memory) + _check_next_store(memory)
     except Exception as error:  # noqa: BLE001 - whatever it raises, the home did not open
@@ -168,22 +166,29 @@ def check_reopened(home: Path, state: State, words: Iterable[str] = ()) -> list[
 
 
 def _check_recall(memory: Memory, state: State, words: Iterable[str]) -> list[str]:
-    """Check that every word of the store is found in the files that have it, and in no other."""
+    """Check that every word of notes, archived notes and files is found in the files that have it, and in no other."""
     where: dict[str, set[str]] = {word: set() for word in words}
     for item, data in state.items():
-        if part_of(item) in ("notes", "files"):
-            text = parse(data).text if part_of(item) == "notes" else data.decode()
+        if part_of(item) in ("notes", "archive", "files"):
+            text = data.decode() if part_of(item) == "files" else parse(data).text
             for token in _TOKEN.findall(text):
-                where.setdefault(token, set()).add(item)
+                where.setdefault(token, set()).add(item.partition("#")[0])
     problems = []
     for token, items in where.items():
         answer = memory.recall(token, limit=100, mode="keyword")
-        found = {hit.citation.rpartition(":")[0] for hit in answer}
+        found = {_name_cited_file(hit.citation.rpartition(":")[0]) for hit in answer}
         if found != items:
-            problems.append(f"recall of {token} finds {sorted(found)}, the shelf has it in {sorted(items)}")
+            problems.append(f"recall of {token} finds {sorted(found)}, the store has it in {sorted(items)}")
         if answer.degraded:
             problems.append(f"recall is degraded: {answer.reason}")
     return problems
+
+
+def _name_cited_file(path: str) -> str:
+    """Return the name of a cited file; that of an archived note without the time in its file name."""
+    folder, _, name = path.rpartition("/")
+    archived = _TRASHED.match(name) if folder.endswith("/archive") else None
+    return f"{folder}/{archived[1]}" if archived else path
 
 
 def _check_list(memory: Memory, state: State) -> list[str]:
@@ -198,17 +203,8 @@ def find_leftovers(home: Path) -> list[str]:
     return [f"left over: {path.relative_to(home)}" for path in home.rglob(".holdfast-*")]
 
 
-def check_listings(home: Path, state: State, memory: Memory) -> list[str]:
-    """Check that index.md of each scope names its notes; in a large scope it may be a second late."""
-    problems = _compare_listings(home, state)
-    if problems and len(state) > MAX_LISTED:
-        time.sleep(_LISTING_DELAY)
-        memory.list()
-        problems = _compare_listings(home, state)
-    return problems
-
-
-def _compare_listings(home: Path, state: State) -> list[str]:
+def check_listings(home: Path, state: State) -> list[str]:
+    """Check that index.md of each scope lists its notes; of a large scope the newest, followed by the number of the others."""
     notes: dict[str, set[str]] = {path.parent.relative_to(home / "shelf").as_posix(): set() for path in _find_listings(home)}
     for item in state:
         if part_of(item) == "notes":
@@ -216,10 +212,12 @@ def _compare_listings(home: Path, state: State) -> list[str]:
     problems = []
     for scope, keys in notes.items():
         listing = home / "shelf" / scope / "index.md"
-        listed = set(_LISTED.findall(listing.read_text())) if listing.exists() else set()
-        if listed != keys:
-            extra, missing = sorted(listed - keys)[:3], sorted(keys - listed)[:3]
-            problems.append(f"{scope}/index.md names {extra} too many and {missing} too few")
+        text = listing.read_text() if listing.exists() else ""
+        listed = set(_LISTED.findall(text))
+        extra, missing = sorted(listed - keys), sorted(keys - listed)
+        unlisted = max(0, len(keys) - MAX_LISTED)
+        if extra or len(missing) != unlisted or (unlisted and f"\nand {unlisted:,} more;" not in text):
+            problems.append(f"{scope}/index.md names {extra[:3]} too many and {missing[:3]} too few")
     return problems
 
 
@@ -235,7 +233,7 @@ def _check_index(home: Path, memory: Memory) -> list[str]:
     memory.reindex()
     rebuilt = read_index_rows(home)
     return [
-        f"the mended index differs from a rebuilt one in {table}: {_describe_difference(repaired[table], rebuilt[table])}"
+        f"the repaired index differs from a rebuilt one in {table}: {_describe_difference(repaired[table], rebuilt[table])}"
         for table in rebuilt
         if repaired[table] != rebuilt[table]
     ]
@@ -244,7 +242,7 @@ def _check_index(home: Path, memory: Memory) -> list[str]:
 def _describe_difference(repaired: list[Any], rebuilt: list[Any]) -> str:
     only_repaired = [row for row in repaired if row not in rebuilt]
     only_rebuilt = [row for row in rebuilt if row not in repaired]
-    return f"only mended {only_repaired[:1]}, only rebuilt {only_rebuilt[:1]}"
+    return f"only repaired {only_repaired[:1]}, only rebuilt {only_rebuilt[:1]}"
 
 
 def _check_next_store(memory: Memory) -> list[str]:

@@ -113,7 +113,7 @@ def _update_model(model: Model, seed: str, writer: str, output: list[str], state
     """Return the model after all acknowledged steps and as much of the interrupted one as the store has."""
     unexpected = [line for line in output[1:] if not line.isdigit()]
     if output[:1] != ["ready"] or unexpected:
-        return model, [f"writer {writer} said {output[:1]} and {unexpected}"]
+        return model, [f"writer {writer} printed {output[:1]} and {unexpected}"]
     steps = generate_steps(seed, writer)
     for step in itertools.islice(steps, len(output) - 1):
         model = model.apply_step(step)

@@ -62,7 +62,7 @@ def find_connections(workspace: Workspace, interface: str, *, traced: bool) -> l
 def _run_child(command: list[str], environment: dict[str, str]) -> ChildResult:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd="/", timeout=_TIMEOUT)
     lines: list[ChildResult] = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return lines[-1] if lines else {"attempts": [], "problems": [f"it did not come to the end: {done.stderr[-600:]}"]}
+    return lines[-1] if lines else {"attempts": [], "problems": [f"it did not finish: {done.stderr[-600:]}"]}
 
 
 # --- a gateway --------------------------------------------------------------------------------------------------------

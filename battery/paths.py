@@ -132,7 +132,7 @@ def _run_child(workspace: Workspace, interface: str, home: Path, paths: list[str
     )  # fmt: skip
     calls = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
     if not calls or calls[-1][0] != "done":
-        return [*calls, ("the end", 0, f"it did not come to the end: {done.stderr[-800:]}")]
+        return [*calls, ("the end", 0, f"it did not finish: {done.stderr[-800:]}")]
     return calls[:-1]
 
 
@@ -155,7 +155,7 @@ def _check_response(server: McpServer, request: McpRequest) -> str:
     text = json.dumps(response, ensure_ascii=False)
     if "Run it again with --debug" in text or "Traceback" in text or "Internal error" in text:
         return text[:400]
-    return "it told what stands outside" if CANARY in text and CANARY not in json.dumps(request) else ""
+    return "it shows text from outside" if CANARY in text and CANARY not in json.dumps(request) else ""
 
 
 def _mcp_requests() -> dict[str, Callable[[str], McpRequest]]:

@@ -182,7 +182,7 @@ def _call(verb: Verb, path: str) -> str:
         return f"{type(error).__name__}: {error} | {' | '.join(traceback.format_exc().splitlines()[-5:])}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return "it told what stands outside" if CANARY in answer and CANARY not in path else ""
+    return "it shows text from outside" if CANARY in answer and CANARY not in path else ""
 
 
 def _raise_hung(*_: object) -> None:

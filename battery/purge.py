@@ -229,7 +229,7 @@ def _check_race(
     """Check what the children printed, and that the line is nowhere but in what was written under another name."""
     line, key = make_race_line(number), f"race-{number}"
     problems = [output for output in purger if output not in ("state done", "state pending")]
-    problems += [] if purger else ["the purge said nothing"]
+    problems += [] if purger else ["the purge printed nothing"]
     expected = ("did", "error purged", "error not_found", "error conflict")
     problems += [output for output in writer if not output.startswith(expected)]
     with open_memory(home, origin="user") as memory:
@@ -238,7 +238,7 @@ def _check_race(
         if not copies:
             hits = memory.recall(f"zqrace{number} ", mode="keyword")
             problems += [f"recalled: {hit.citation}" for hit in hits if line in hit.text]
-            problems += [f"its bytes stand in {path}" for path in _find_line(home, line)]
+            problems += [f"its bytes are in {path}" for path in _find_line(home, line)]
             if rendered.exists() and line in rendered.read_text():
                 problems.append(f"rendered: {kind}")
         problems += [f"{note.key} is back" for note in memory.trash() if note.key == key]
@@ -279,7 +279,7 @@ def purge_during_long_read(workspace: Workspace) -> list[str]:
         reader.close()
         problems += [f"not finished: {finding.message}" for finding in memory.check()]
         problems += [f"not finished: {receipt.state}" for receipt in memory.receipts() if receipt.state != "done"]
-    return problems + [f"its bytes stand in {path}" for path in _find_line(home, line)]
+    return problems + [f"its bytes are in {path}" for path in _find_line(home, line)]
 
 
 def purge_during_short_read(workspace: Workspace) -> list[str]:
@@ -292,7 +292,7 @@ def purge_during_short_read(workspace: Workspace) -> list[str]:
         receipt = memory.purge("k")
         timer.join()
     problems = [] if receipt.state == "done" else [f"it did not wait: {receipt.pending}"]
-    return problems + [f"its bytes stand in {path}" for path in _find_line(home, line)]
+    return problems + [f"its bytes are in {path}" for path in _find_line(home, line)]
 
 
 def _open_reader(home: Path) -> apsw.Connection:

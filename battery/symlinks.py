@@ -100,10 +100,10 @@ def _run_processes(
         for child in (swapper, *workers):
             child.kill()
     errors = (swap_errors, *[errors for _, errors in outputs])
-    problems = [f"a child said: {text.strip()[-800:]}" for text in errors if text.strip()]
+    problems = [f"a child printed to stderr: {text.strip()[-800:]}" for text in errors if text.strip()]
     work = [json.loads(output) for output, _ in outputs if output.strip()]
     if len(work) < WORKERS:
-        problems.append(f"{WORKERS - len(work)} workers did not come to the end")
+        problems.append(f"{WORKERS - len(work)} workers did not finish")
     return json.loads(swapped)["swaps"] if swapped.strip() else 0, work, problems
 
 
@@ -125,7 +125,7 @@ def _allowed_paths(workspace: Workspace, home: Path) -> access_trace.AllowedPath
 def _find_canary(home: Path) -> list[str]:
     """Return the files of the home that have bytes of the watched folder."""
     files = [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
-    return [f"what stands outside is in {path.relative_to(home)}" for path in files if CANARY.encode() in path.read_bytes()]
+    return [f"text from outside is in {path.relative_to(home)}" for path in files if CANARY.encode() in path.read_bytes()]
 
 
 def _check_usable(home: Path) -> list[str]:

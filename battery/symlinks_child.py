@@ -92,7 +92,7 @@ def work(home: str, seed: str, stop: str) -> None:
             lines = " | ".join(traceback.format_exc().splitlines()[-4:])
             problems[f"{name}: {type(error).__name__}: {error} | {lines}"] += 1
         if CANARY in answer:
-            problems[f"{name} told what stands outside: {answer[:300]}"] += 1
+            problems[f"{name} shows text from outside: {answer[:300]}"] += 1
     print(json.dumps({"counts": counts, "problems": problems}), flush=True)
 
 

@@ -373,7 +373,7 @@ def test_an_index_that_was_not_repaired_is_seen(home):
     row["title"] = "not its title"
     db.execute("UPDATE doc SET title = :title, sum = :sum WHERE id = :id", row | {"sum": checksum(row)})
     db.close()
-    assert any("the mended index differs" in line for line in invariants.check_reopened(home, invariants.read_store(home)))
+    assert any("the repaired index differs" in line for line in invariants.check_reopened(home, invariants.read_store(home)))
 
 
 def test_what_doctor_says_of_a_damaged_index_is_seen(home):
