@@ -1,4 +1,4 @@
-"""`python -m battery`: run it all, or one part, or repeat one failure."""
+"""`python -m battery`: run all parts, or one part, or repeat one failure."""
 
 from __future__ import annotations
 
@@ -9,86 +9,86 @@ import sys
 import time
 from importlib import import_module
 
-from battery.lab import Lab, kind_of
 from battery.report import Report
+from battery.workspace import Workspace, file_system_of
 
-TRUST = {  # the parts about trust: each is a module with `run(lab, report, share, seed)`
-    "paths": "every path, key, name and id that could lead out of the home, through every door",
-    "secrets": "a sample of every rule for secrets, and ordinary notes",
-    "race": "folders and files swapped for links while others work on them",
-    "rotten": "index files and notes that somebody or something spoiled",
-    "fuzz": "every parser, with inputs that nobody thought of",
-    "erase": "what is purged leaves no byte, and cannot come back while others write",
-    "network": "every embedded verb, watched for connections",
-    "readside": "orders and hidden characters in what is stored, read through every door that shows",
-    "leaks": "every verb, door and scope, asked by its owner and by others",
-    "advisories": "known vulnerabilities in what we depend on",
-}
-PARTS = ("crash", "kill", "crowd", "tamper", *TRUST, "tests")
-QUICK = 0.05  # the share of everything that a quick run tries
+SEEDED_PARTS = (  # modules with `run(workspace, report, share, seed)`
+    "paths", "secrets", "symlinks", "damage", "fuzz", "purge", "network", "injection", "leaks", "advisories",
+)  # fmt: skip
+PARTS = ("crash", "kill", "concurrency", "audit", *SEEDED_PARTS, "tests")
+QUICK_SHARE = 0.05  # of all cases, in a quick run
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when everything held, 1 when anything failed."""
-    asked = _parser().parse_args(arguments)
-    report = Report(quiet=asked.json)
+    """Run the battery and return the exit status: 0 if everything passed, 1 if anything failed."""
+    options = _create_parser().parse_args(arguments)
+    report = Report(quiet=options.json)
     start = time.monotonic()
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") and name != "HOLDFAST_TEST_NPM"]:
-        del os.environ[name]  # the battery's homes are nobody's
-    with Lab.make() as lab:
-        sys.path.insert(0, str(lab.library))  # this process judges with the same copy that its children run
+        del os.environ[name]  # settings of the user do not apply to the homes of the battery
+    with Workspace.create() as workspace:
+        sys.path.insert(0, str(workspace.package_root))  # this process uses the same copy as its children
         try:
-            _run(lab, report, asked)
+            _run_parts(workspace, report, options)
         finally:
-            sys.path.remove(str(lab.library))
-        report.note(f"{time.monotonic() - start:.0f} s on {kind_of(str(lab.root))}, seed {asked.seed}")
-    print(report.json() if asked.json else report.text())
+            sys.path.remove(str(workspace.package_root))
+        report.add_note(f"{time.monotonic() - start:.0f} s on {file_system_of(str(workspace.root))}, seed {options.seed}")
+    print(report.render_json() if options.json else report.render_text())
     return 1 if report.failed else 0
 
 
-def _run(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
-    from battery import crowd, kill, slow_tests, strace, tamper
+def _run_parts(workspace: Workspace, report: Report, options: argparse.Namespace) -> None:
+    from battery import audit, concurrency, slow_tests, strace
 
-    wanted = {asked.part or asked.only} - {None} or set(PARTS)
+    part = options.part or options.only
+    wanted = {part} if part else set(PARTS)
+    share = QUICK_SHARE if options.quick else 1.0
     if "crash" in wanted:
-        reason = strace.why_not()
+        reason = strace.unavailable_reason()
         if reason:
-            report.note(f"NOT TRIED: faults at system calls, because {reason}; random moments only")
+            report.add_note(f"NOT TRIED: faults at system calls, because {reason}; random moments only")
             wanted.add("kill")
         else:
-            _crash(lab, report, asked)
-    if "kill" in wanted and asked.life:
-        with report.row(f"killed at random moments (life {asked.life})") as row:
-            for problems in kill.live(lab, asked.life):
-                row.tried(problems, f"python -m battery kill --life {asked.life}")
-    elif "kill" in wanted:
-        kill.run(lab, report, asked.moments or (24 if asked.quick else 300), asked.seed, jobs=asked.jobs)
-    if "crowd" in wanted:
-        crowd.run(lab, report, share=QUICK if asked.quick else 1.0)
-    if "tamper" in wanted:
-        tamper.run(lab, report, rows=100 if asked.quick else 1000)
-    for part in TRUST:
-        if part in wanted:
-            import_module(f"battery.{part}").run(lab, report, QUICK if asked.quick else 1.0, asked.seed)
-    if "tests" in wanted and asked.quick:
-        report.not_tried("tests: the slow ones of pytest", "they have no quick form")
+            _run_crash(workspace, report, options)
+    if "kill" in wanted:
+        _run_kill(workspace, report, options)
+    if "concurrency" in wanted:
+        concurrency.run(workspace, report, share=share)
+    if "audit" in wanted:
+        audit.run(workspace, report, rows=100 if options.quick else 1000)
+    for name in SEEDED_PARTS:
+        if name in wanted:
+            import_module(f"battery.{name}").run(workspace, report, share, options.seed)
+    if "tests" in wanted and options.quick:
+        report.add_not_tried("tests: the slow ones of pytest", "they have no quick form")
     elif "tests" in wanted:
-        slow_tests.run(report, asked.jobs)
+        slow_tests.run(report, options.jobs)
 
 
-def _crash(lab: Lab, report: Report, asked: argparse.Namespace) -> None:
+def _run_crash(workspace: Workspace, report: Report, options: argparse.Namespace) -> None:
     from battery import crash
-    from battery.verbs import VERBS
+    from battery.child_programs import VERBS
 
-    verbs = asked.verb or list(VERBS)
-    faults = asked.fault or [*crash.FAULTS, crash.FULL]
-    if asked.call:
-        crash.once(lab, report, verbs, faults, asked.call)
+    verbs = options.verb or list(VERBS)
+    faults = options.fault or [*crash.FAULTS, crash.FULL]
+    if options.call:
+        crash.run_one_call(workspace, report, verbs, faults, options.call)
     else:
-        crash.run(lab, report, verbs, faults, every=29 if asked.quick else 1, jobs=asked.jobs)
+        crash.run(workspace, report, verbs, faults, every=29 if options.quick else 1, jobs=options.jobs)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _run_kill(workspace: Workspace, report: Report, options: argparse.Namespace) -> None:
+    from battery import kill
+
+    if not options.life:
+        kill.run(workspace, report, options.moments or (24 if options.quick else 300), options.seed, jobs=options.jobs)
+        return
+    with report.start_row(f"killed at random moments (life {options.life})") as row:
+        for problems in kill.run_home(workspace, options.life):
+            row.add(problems, f"python -m battery kill --life {options.life}")
+
+
+def _create_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m battery", description=__doc__)
     parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
     parser.add_argument("--only", choices=PARTS, help="the same")

@@ -1,4 +1,4 @@
-"""Writers that store, update, forget and restore in a loop, killed at random moments; every second time two at once."""
+"""Part `kill`: writers store, update, forget and restore in a loop and are killed at random moments."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from battery import oracle
-from battery.lab import Lab
-from battery.oracle import State
+from battery import invariants
+from battery.child_programs import Step, generate_steps
+from battery.invariants import State
 from battery.report import Report
-from battery.verbs import Step, steps
+from battery.workspace import Workspace
 
-LIFE = 12  # moments that one home goes through
-_LONGEST = 0.25  # seconds a writer may live after it said that it is ready
-_ROOM = "projects/demo"
-Texts = tuple[str, ...]
+KILLS_PER_HOME = 12
+_MAX_DELAY = 0.25  # seconds between the start of a writer's work and its end
+_SCOPE = "projects/demo"
+Texts = tuple[str, ...]  # of one note, newest first
+Notes = tuple[dict[str, Texts], list[tuple[str, Texts]]]  # current notes by key, and trashed notes sorted by key
 
 
 @dataclass
 class Model:
-    """What the shelf must say: each note's texts, newest first, and what lies in the trash, last forgotten last."""
+    """What the store must contain: the texts of each note and of the trash, the last forgotten note last."""
 
     notes: dict[str, Texts] = field(default_factory=dict)
     trash: list[tuple[str, Texts]] = field(default_factory=list)
 
-    def after(self, step: Step, taken: tuple[bool, ...] | None = None) -> Model:
-        """The model after a step; of a bulk write perhaps only after the parts that were `taken`."""
+    def apply_step(self, step: Step, done: tuple[bool, ...] | None = None) -> Model:
+        """Return the model after a step; `done` says which notes of a bulk write were written."""
         kind, notes = step
         new = Model(dict(self.notes), list(self.trash))
-        for (key, text), take in zip(notes, taken or (True,) * len(notes), strict=True):
-            if take:
+        for (key, text), is_done in zip(notes, done or (True,) * len(notes), strict=True):
+            if is_done:
                 new._apply(kind, key, text)
         return new
 
@@ -44,108 +45,111 @@ class Model:
         elif kind == "forget" and key in self.notes:
             self.trash.append((key, self.notes.pop(key)))
         elif kind == "restore" and key not in self.notes:
-            last = next((place for place in range(len(self.trash) - 1, -1, -1) if self.trash[place][0] == key), None)
-            if last is not None:
-                self.notes[key] = self.trash.pop(last)[1]
+            numbers = [number for number, (trashed, _) in enumerate(self.trash) if trashed == key]
+            if numbers:
+                self.notes[key] = self.trash.pop(numbers[-1])[1]
 
-    def says(self) -> tuple[dict[str, Texts], list[tuple[str, Texts]]]:
-        """The form in which it is compared: the trash has no order on disk."""
+    def to_notes(self) -> Notes:
+        """Return the model in the form of `_read_notes`: the trash has no order on disk."""
         return self.notes, sorted(self.trash)
 
 
-def run(lab: Lab, report: Report, moments: int, seed: int, *, jobs: int = 2) -> None:
-    """So many moments, on homes that each live through several."""
-    lives = [(f"{seed}x{life}", min(LIFE, moments - life * LIFE)) for life in range((moments + LIFE - 1) // LIFE)]
-    with report.row(f"killed at random moments (seed {seed})") as row, ThreadPoolExecutor(jobs) as pool:
-        for life, found in zip(lives, pool.map(lambda life: live(lab, *life), lives), strict=True):
-            for problems in found:
-                row.tried(problems, f"python -m battery kill --life {life[0]}", moments)
+def run(workspace: Workspace, report: Report, moments: int, seed: int, *, jobs: int = 2) -> None:
+    """Kill writers at `moments` moments, on homes that are each used for several."""
+    count = (moments + KILLS_PER_HOME - 1) // KILLS_PER_HOME
+    homes = [(f"{seed}x{home}", min(KILLS_PER_HOME, moments - home * KILLS_PER_HOME)) for home in range(count)]
+    with report.start_row(f"killed at random moments (seed {seed})") as row, ThreadPoolExecutor(jobs) as pool:
+        for home, results in zip(homes, pool.map(lambda home: run_home(workspace, *home), homes), strict=True):
+            for problems in results:
+                row.add(problems, f"python -m battery kill --life {home[0]}", moments)
 
 
-def live(lab: Lab, seed: str, moments: int = LIFE) -> list[list[str]]:
-    """One home, killed so many times; the problems of each time. One that has gone wrong is replaced by a new one."""
-    chance = random.Random(seed)
-    found: list[list[str]] = [["no home yet"]]
+def run_home(workspace: Workspace, seed: str, moments: int = KILLS_PER_HOME) -> list[list[str]]:
+    """Kill the writers of one home `moments` times and return the problems of each; a broken home is replaced."""
+    rng = random.Random(seed)
+    results: list[list[str]] = [["no home yet"]]
     for moment in range(moments):
-        if found[-1]:
-            home, models = lab.home("kill"), {"a": Model(), "b": Model()}
+        if results[-1]:
+            home, models = workspace.new_home("kill"), {"a": Model(), "b": Model()}
         writers = ("a", "b") if moment % 2 else ("a",)
-        acknowledged = _killed(lab, home, f"{seed}m{moment}", {one: chance.uniform(0, _LONGEST) for one in writers})
+        delays = {writer: rng.uniform(0, _MAX_DELAY) for writer in writers}
+        outputs = _run_and_kill(workspace, home, f"{seed}m{moment}", delays)
         problems = []
-        state = oracle.read(home)
-        for writer, said in acknowledged.items():
-            model, wrong = _settled(models[writer], f"{seed}m{moment}", writer, said, state)
+        state = invariants.read_store(home)
+        for writer, output in outputs.items():
+            model, wrong = _update_model(models[writer], f"{seed}m{moment}", writer, output, state)
             models[writer] = model
             problems += wrong
-        problems += oracle.torn(state) + oracle.reopened(home, state)
-        found.append(problems)
+        problems += invariants.find_torn(state) + invariants.check_reopened(home, state)
+        results.append(problems)
         if problems or moment == moments - 1:
-            lab.away(home)
-    return found[1:]
+            workspace.remove_home(home)
+    return results[1:]
 
 
-def _killed(lab: Lab, home: Path, seed: str, delays: dict[str, float]) -> dict[str, list[str]]:
-    """Start the writers, kill each after its delay, and give what they said until then."""
-    children = {writer: lab.start("write-on", str(home), seed, writer) for writer in delays}
-    said: dict[str, list[str]] = {}
+def _run_and_kill(workspace: Workspace, home: Path, seed: str, delays: dict[str, float]) -> dict[str, list[str]]:
+    """Start the writers, kill each after its delay and return what each printed."""
+    children = {writer: workspace.start_child("write-until-killed", str(home), seed, writer) for writer in delays}
+    outputs: dict[str, list[str]] = {}
 
-    def end(writer: str) -> None:
+    def kill_later(writer: str) -> None:
         child = children[writer]
         assert child.stdout is not None
         first = child.stdout.readline().strip()
         time.sleep(delays[writer])
         child.kill()
-        said[writer] = [first, *child.stdout.read().splitlines()]
+        outputs[writer] = [first, *child.stdout.read().splitlines()]
         child.communicate()
 
-    threads = [threading.Thread(target=end, args=(writer,)) for writer in children]
+    threads = [threading.Thread(target=kill_later, args=(writer,)) for writer in children]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return said
+    return outputs
 
 
-def _settled(model: Model, seed: str, writer: str, said: list[str], state: State) -> tuple[Model, list[str]]:
-    """The model after all that was acknowledged, and after as much of the step under way as the shelf shows."""
-    strange = [line for line in said[1:] if not line.isdigit()]
-    if said[:1] != ["ready"] or strange:
-        return model, [f"writer {writer} said {said[:1]} and {strange}"]
-    plan = steps(seed, writer)
-    for step in itertools.islice(plan, len(said) - 1):
-        model = model.after(step)
-    under_way = next(plan)
-    there = _shown(state, writer)
-    for taken in itertools.product((False, True), repeat=len(under_way[1])):
-        candidate = model.after(under_way, taken)
-        if candidate.says() == there:
+def _update_model(model: Model, seed: str, writer: str, output: list[str], state: State) -> tuple[Model, list[str]]:
+    """Return the model after all acknowledged steps and as much of the interrupted one as the store has."""
+    unexpected = [line for line in output[1:] if not line.isdigit()]
+    if output[:1] != ["ready"] or unexpected:
+        return model, [f"writer {writer} printed {output[:1]} and {unexpected}"]
+    steps = generate_steps(seed, writer)
+    for step in itertools.islice(steps, len(output) - 1):
+        model = model.apply_step(step)
+    interrupted = next(steps)
+    notes = _read_notes(state, writer)
+    for done in itertools.product((False, True), repeat=len(interrupted[1])):
+        candidate = model.apply_step(interrupted, done)
+        if candidate.to_notes() == notes:
             return candidate, []
-    what = _difference(model, there)
-    return model, [f"writer {writer}, {len(said) - 1} steps acknowledged, then {under_way[0]}: {what}"]
+    difference = _describe_difference(model, notes)
+    return model, [f"writer {writer}, {len(output) - 1} steps acknowledged, then {interrupted[0]}: {difference}"]
 
 
-def _shown(state: State, writer: str) -> tuple[dict[str, Texts], list[tuple[str, Texts]]]:
+def _read_notes(state: State, writer: str) -> Notes:
+    """Return the notes of one writer that the store has."""
     notes: dict[str, Texts] = {}
     trash: list[tuple[str, Texts]] = []
     for item, data in state.items():
-        key = oracle.key_of(item)
-        if item.startswith(_ROOM) and key.startswith(f"{writer}-"):
-            if oracle.part_of(item) == "notes":
-                notes[key] = oracle.texts_of(data)
+        key = invariants.key_of(item)
+        if item.startswith(_SCOPE) and key.startswith(f"{writer}-"):
+            if invariants.part_of(item) == "notes":
+                notes[key] = invariants.read_texts(data)
             else:
-                trash.append((key, oracle.texts_of(data)))
+                trash.append((key, invariants.read_texts(data)))
     return notes, sorted(trash)
 
 
-def _difference(model: Model, there: tuple[dict[str, Texts], list[tuple[str, Texts]]]) -> str:
-    notes, trash = there
+def _describe_difference(model: Model, stored: Notes) -> str:
+    notes, trash = stored
     keys = [key for key in sorted({*notes, *model.notes}) if notes.get(key) != model.notes.get(key)]
-    lines = [f"{key} has {_short(notes.get(key))}, acknowledged {_short(model.notes.get(key))}" for key in keys[:3]]
+    lines = [f"{key} has {_shorten(notes.get(key))}, acknowledged {_shorten(model.notes.get(key))}" for key in keys[:3]]
     if sorted(model.trash) != trash:
-        here, told = ([text.split(" ", 1)[0] for _, (text, *_) in one] for one in (trash, sorted(model.trash)))
-        lines.append(f"the trash has {here}, acknowledged {told}")
+        here, expected = ([text.split(" ", 1)[0] for _, (text, *_) in notes] for notes in (trash, sorted(model.trash)))
+        lines.append(f"the trash has {here}, acknowledged {expected}")
     return "; ".join(lines)
 
 
-def _short(texts: Texts | None) -> object:
+def _shorten(texts: Texts | None) -> list[str] | None:
     return None if texts is None else [text.split(" ", 1)[0] for text in texts[:4]]

@@ -1,5 +1,7 @@
-"""Leaks: whatever somebody keeps in a scope of theirs is asked for through every verb of every door, by them and by others.
-Who must see it sees it, and nobody else sees a word of it."""
+"""Part `leaks`: each scope of an owner is read through every verb and interface, by the owner and by other callers.
+
+A caller that shares the scope must see the owner's notes; no other caller may see a word of them.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +12,36 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from battery.lab import Lab
-from battery.report import Report, repeat
+from battery.mcp_client import McpServer
+from battery.report import Report, repeat_command
+from battery.workspace import Workspace
+
+if TYPE_CHECKING:
+    from holdfast import Memory
 
 SCOPES = ("global", "project", "session", "agent")
 WORD = "harbour"
 _CONFIG = '[brief]\ntotal_chars = 9000\nscope_chars = 2000\n[search]\nembedder = "none"\n'
+_SLOW_INTERFACES = ("command line", "hook")  # each query starts a process
 
 
-class Asker(NamedTuple):
-    """Who asks, and what it has in common with the owner."""
+class Caller(NamedTuple):
+    """A caller by its project, session and agent."""
 
     name: str
     project: str
     session: str
     agent: str
 
-    def sees(self, scope: str, owner: Asker) -> bool:
+    def may_see(self, scope: str, owner: Caller) -> bool:
+        """Return whether this caller shares a scope with the owner."""
         return scope == "global" or getattr(self, scope) == getattr(owner, scope)
 
 
-class Kept(NamedTuple):
-    """What the owner keeps in one scope: the word that nobody else may see, and where it stands."""
+class Item(NamedTuple):
+    """What the owner stored in one scope: the secret word, the folder of the scope and the id of the note."""
 
     scope: str
     canary: str
@@ -41,37 +49,56 @@ class Kept(NamedTuple):
     id: str
 
 
-OWNER = Asker("own", "one", "s1", "a1")
-ASKERS = (OWNER, Asker("other project", "two", "s1", "a1"), Asker("other session", "one", "s2", "a1"),
-          Asker("other agent", "one", "s1", "a2"), Asker("stranger", "two", "s2", "a2"))  # fmt: skip
+OWNER = Caller("own", "one", "s1", "a1")
+CALLERS = (
+    OWNER, Caller("other project", "two", "s1", "a1"), Caller("other session", "one", "s2", "a1"),
+    Caller("other agent", "one", "s1", "a2"), Caller("stranger", "two", "s2", "a2"),
+)  # fmt: skip
+Outputs = dict[str, str]  # by verb
+Query = Callable[[Item], Outputs]
 
-Look = Callable[[Kept], dict[str, str]]
+
+class Check(NamedTuple):
+    """One verb of one interface: the scope of the item and what is wrong."""
+
+    interface: str
+    verb: str
+    scope: str
+    problems: list[str]
 
 
-def run(lab: Lab, report: Report, share: float, seed: int) -> None:
-    """Every verb of every door, for every scope and asker; a quick run looks through fewer doors that start a process."""
-    home = lab.home("leaks")
+def run(workspace: Workspace, report: Report, share: float, seed: int) -> None:
+    """Test every verb of every interface for every scope and caller; a share below 1 starts fewer processes, 0 none."""
+    home = workspace.new_home("leaks")
     home.mkdir(parents=True, mode=0o700)
     (home / "config.toml").write_text(_CONFIG)
-    kept = [_kept(home, scope, random.Random(f"{seed}{scope}")) for scope in SCOPES]
-    foreign = tries = 0
-    with report.row("leaks: every verb, door, scope and asker") as row:
-        for asker in ASKERS:
-            for door, verb, scope, problems in _tried(lab, home, asker, kept, share):
-                tries += 1
-                foreign += any("foreign" in one for one in problems)
-                row.tried([f"{asker.name}: {door} {verb} of {scope}: {one}" for one in problems], repeat("leaks", share, seed))
-        row.figure(f"{foreign} foreign notes in {tries} looks")
-    lab.away(home)
+    items = [_store_item(home, scope, random.Random(f"{seed}{scope}")) for scope in SCOPES]
+    foreign = checks = 0
+    with report.start_row("leaks: every verb, interface, scope and caller") as row:
+        for caller in CALLERS:
+            for check in _run_queries(workspace, home, caller, items, share):
+                checks += 1
+                foreign += any("foreign" in problem for problem in check.problems)
+                prefix = f"{caller.name}: {check.interface} {check.verb} of {check.scope}"
+                row.add([f"{prefix}: {problem}" for problem in check.problems], repeat_command("leaks", share, seed))
+        row.set_figure(f"{foreign} foreign notes in {checks} looks")
+    workspace.remove_home(home)
 
 
-def _kept(home: Path, scope: str, chance: random.Random) -> Kept:
-    """A note with an older version, a file, a fact and a turn, in one scope of the owner's."""
-    canary = f"zq{chance.randrange(16**12):012x}"
-    with _memory(home, OWNER) as memory:
+def run_sample(workspace: Workspace, seed: int = 1) -> list[str]:
+    """Test the interfaces that need no process for each query; return all failures."""
+    report = Report(quiet=True)
+    run(workspace, report, 0, seed)
+    return [failure for row in report.rows for failure in row.failures]
+
+
+def _store_item(home: Path, scope: str, rng: random.Random) -> Item:
+    """Store a note with an older version, a file, a fact, a turn, a trashed note and a receipt in one scope of the owner."""
+    canary = f"zq{rng.randrange(16**12):012x}"
+    with _open_memory(home, OWNER) as memory:
         memory.store(f"{WORD} before {canary}", key=f"tide-{scope}", scope=scope)
         note = memory.store(f"{WORD} {canary}", key=f"tide-{scope}", scope=scope, made_from=[f"https://{canary}.example/"]).note
-        memory.approve(note.key, scope=scope)  # so that briefings tell it to who may hear it
+        memory.approve(note.key, scope=scope)  # so that briefings show it
         memory.files.create(f"{scope}.md", f"# Page\n\n{WORD} {canary}\n", scope=scope)
         memory.fact(f"Subject {scope}", "state", canary, scope=scope)
         memory.log([{"role": "user", "text": f"{WORD} {canary}"}], session=f"said-{scope}", client="c", scope=scope)
@@ -79,49 +106,48 @@ def _kept(home: Path, scope: str, chance: random.Random) -> Kept:
         memory.forget(f"gone-{scope}", scope=scope)
         memory.store(f"words of {scope} that are purged", key=f"purged-{canary}", scope=scope)
         memory.purge(f"purged-{canary}", scope=scope)  # its receipt names the key
-    return Kept(scope, canary, note.path.partition("/notes/")[0], note.id)
+    return Item(scope, canary, note.path.partition("/notes/")[0], note.id)
 
 
-def _memory(home: Path, asker: Asker) -> Any:
+def _open_memory(home: Path, caller: Caller) -> Memory:
     from holdfast import Memory
 
-    return Memory(home, project=asker.project, session=asker.session, agent=asker.agent, origin="user", cwd=home)
+    return Memory(home, project=caller.project, session=caller.session, agent=caller.agent, origin="user", cwd=home)
 
 
-def _tried(
-    lab: Lab, home: Path, asker: Asker, kept: list[Kept], share: float
-) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Each look with what was wrong: a foreign word seen, or a door that shows its owner nothing at all."""
-    with _doors(lab, home, asker) as doors:
-        for door, look in doors.items():
-            if not share and door in ("command line", "hook"):
+def _run_queries(workspace: Workspace, home: Path, caller: Caller, items: list[Item], share: float) -> Iterator[Check]:
+    """Yield a check for each query, and one for each interface: whether it shows the item to a caller that may see it."""
+    with _open_interfaces(workspace, home, caller) as interfaces:
+        for interface, query in interfaces.items():
+            slow = interface in _SLOW_INTERFACES
+            if slow and not share:
                 continue
-            some = kept if share >= 1 or door in ("library", "mcp") else [kept[1]]
-            for thing in some:
-                said = look(thing)
-                may = asker.sees(thing.scope, OWNER)
-                blind = may and not any(thing.canary in text for text in said.values())
-                for verb, text in said.items():
-                    leaked = not may and thing.canary in text
-                    yield door, verb, thing.scope, ["a foreign note"] if leaked else []
-                yield door, "anything", thing.scope, ["its owner sees nothing"] if blind else []
+            for item in [items[1]] if slow and share < 1 else items:
+                outputs = query(item)
+                allowed = caller.may_see(item.scope, OWNER)
+                for verb, text in outputs.items():
+                    leaked = not allowed and item.canary in text
+                    yield Check(interface, verb, item.scope, ["a foreign note"] if leaked else [])
+                missing = allowed and not any(item.canary in text for text in outputs.values())
+                yield Check(interface, "anything", item.scope, ["its owner sees nothing"] if missing else [])
 
 
 @contextmanager
-def _doors(lab: Lab, home: Path, asker: Asker) -> Iterator[dict[str, Look]]:
-    with _memory(home, asker) as memory, _server(lab, home, asker) as ask:
+def _open_interfaces(workspace: Workspace, home: Path, caller: Caller) -> Iterator[dict[str, Query]]:
+    environment = _environment(workspace, home, caller)
+    with _open_memory(home, caller) as memory, McpServer(environment=environment, cwd=home) as server:
         yield {
-            "library": lambda thing: _library(memory, thing),
-            "mcp": lambda thing: _mcp(ask, thing),
-            "command line": lambda thing: _commands(lab, home, asker, thing),
-            "hook": lambda thing: _hook(lab, home, asker, thing),
+            "library": lambda item: _query_library(memory, item),
+            "mcp": lambda item: _query_mcp(server, item),
+            "command line": lambda item: _query_command_line(workspace, home, caller, item),
+            "hook": lambda item: _query_hook(workspace, home, caller, item),
         }
 
 
-def _library(memory: Any, thing: Kept) -> dict[str, str]:
-    key, scope, folder = f"tide-{thing.scope}", thing.scope, thing.folder
-    url = f"https://{thing.canary}.example/"
-    ways: dict[str, Callable[[], object]] = {
+def _query_library(memory: Memory, item: Item) -> Outputs:
+    key, scope, folder = f"tide-{item.scope}", item.scope, item.folder
+    url = f"https://{item.canary}.example/"
+    queries: dict[str, Callable[[], object]] = {
         "recall": lambda: memory.recall(WORD, limit=100, mode="keyword"), "recall in": lambda: memory.recall(WORD, scope=scope),
         "recent": lambda: memory.recall(mode="recent", limit=100), "as of": lambda: memory.recall(WORD, as_of="2999-01-01"),
         "turns": lambda: memory.recall(WORD, kind="turn", mode="keyword"), "get": lambda: memory.get(key),
@@ -136,37 +162,37 @@ def _library(memory: Any, thing: Kept) -> dict[str, str]:
         "prompt": lambda: memory.brief(prompt=f"{WORD} tide {scope}", again=True, remember=False), "boot": memory.boot,
         "review": memory.review, "trace": lambda: memory.trace(key), "export": lambda: list(memory.export()),
         "sweep": lambda: memory.forget_source("client:none", dry_run=True), "status": memory.status,
-        "sweep note": lambda: memory.forget_source(f"note:{thing.id}", dry_run=True).forgotten,
-        "receipts": lambda: _receipts(memory),
-        "made from": lambda: memory.store("words", key="mine", scope="session", made_from=[f"note:{thing.id}"]),
+        "sweep note": lambda: memory.forget_source(f"note:{item.id}", dry_run=True).forgotten,
+        "receipts": lambda: _read_receipts_as_agent(memory),
+        "made from": lambda: memory.store("words", key="mine", scope="session", made_from=[f"note:{item.id}"]),
     }  # fmt: skip
-    said = {name: _answered(way) for name, way in ways.items()}
-    said["sweep note"] = said["sweep note"].replace("Touched(", thing.canary)  # a key alone would be a leak
-    said["made from"] = thing.canary if "note:" in said["made from"] and "Stored(" in said["made from"] else ""
-    return said
+    outputs = {name: _format_answer(query) for name, query in queries.items()}
+    outputs["sweep note"] = outputs["sweep note"].replace("Touched(", item.canary)  # a key alone would be a leak
+    stored = "note:" in outputs["made from"] and "Stored(" in outputs["made from"]
+    outputs["made from"] = item.canary if stored else ""
+    return outputs
 
 
-def _receipts(memory: Any) -> object:
-    """As an agent sees them: a person sees all."""
+def _read_receipts_as_agent(memory: Memory) -> object:
+    """Return the receipts that an agent may see: a person sees all."""
     from holdfast import Memory
 
-    who = {"project": memory.project, "session": memory.session, "agent": memory.agent}
-    with Memory(memory.home, cwd=memory.home, **who) as agent:
+    with Memory(memory.home, cwd=memory.home, project=memory.project, session=memory.session, agent=memory.agent) as agent:
         return agent.receipts()
 
 
-def _answered(way: Callable[[], object]) -> str:
+def _format_answer(query: Callable[[], object]) -> str:
     from holdfast import HoldfastError
 
     try:
-        return repr(way())
+        return repr(query())
     except HoldfastError as error:
         return str(error)
 
 
-def _mcp(ask: Callable[[str, dict[str, Any]], str], thing: Kept) -> dict[str, str]:
-    key, scope, folder = f"tide-{thing.scope}", thing.scope, thing.folder
-    calls: dict[str, tuple[str, dict[str, Any]]] = {
+def _query_mcp(server: McpServer, item: Item) -> Outputs:
+    key, scope, folder = f"tide-{item.scope}", item.scope, item.folder
+    calls: dict[str, tuple[str, dict[str, object]]] = {
         "recall": ("memory_recall", {"query": WORD, "limit": 100, "mode": "keyword"}),
         "recent": ("memory_recall", {"mode": "recent", "limit": 100}), "search": ("memory_search", {"query": WORD}),
         "get": ("memory_get", {"key": key}), "get in": ("memory_get", {"key": key, "scope": scope}),
@@ -176,81 +202,51 @@ def _mcp(ask: Callable[[str, dict[str, Any]], str], thing: Kept) -> dict[str, st
         "turn": ("memory_history", {"turn": f"{folder}/transcripts/c/said-{scope}.jsonl:2-2"}),
         "view": ("memory_file", {"command": "view", "path": f"{scope}.md", "scope": scope}),
     }  # fmt: skip
-    said = {name: ask("tools/call", {"name": tool, "arguments": given}) for name, (tool, given) in calls.items()}
-    said["resources"] = ask("resources/list", {})
-    said["briefing"] = ask("resources/read", {"uri": "holdfast://briefing"})
-    said["note"] = ask("resources/read", {"uri": f"holdfast://notes/{scope}/{key}"})
-    return said
+    outputs = {
+        name: server.request("tools/call", {"name": tool, "arguments": given}) for name, (tool, given) in calls.items()
+    }
+    outputs["resources"] = server.request("resources/list", {})
+    outputs["briefing"] = server.request("resources/read", {"uri": "holdfast://briefing"})
+    outputs["note"] = server.request("resources/read", {"uri": f"holdfast://notes/{scope}/{key}"})
+    for name, response in outputs.items():
+        assert "result" in response or "error" in response, f"{name}: {response}"
+    return {name: json.dumps(response) for name, response in outputs.items()}
 
 
-def _commands(lab: Lab, home: Path, asker: Asker, thing: Kept) -> dict[str, str]:
-    key, scope, folder = f"tide-{thing.scope}", thing.scope, thing.folder
-    ways = (
+def _query_command_line(workspace: Workspace, home: Path, caller: Caller, item: Item) -> Outputs:
+    key, scope, folder = f"tide-{item.scope}", item.scope, item.folder
+    commands = (
         ["recall", WORD, "--limit", "100"], ["get", key, "--history"], ["list"], ["list", "--trash"], ["facts", "--history"],
         ["search", WORD], ["read", f"{folder}/notes/{key}.md"], ["file", "view", f"{scope}.md", "--scope", scope], ["brief"],
         ["expand", f"{folder}/transcripts/c/said-{scope}.jsonl:2-2"], ["trace", key], ["review"], ["export"], ["status"],
     )  # fmt: skip
-    return {" ".join(words[:1]): _process(lab, home, asker, words) for words in ways}
+    return {words[0]: _run_holdfast(workspace, home, caller, words) for words in commands}
 
 
-def _hook(lab: Lab, home: Path, asker: Asker, thing: Kept) -> dict[str, str]:
-    heard = {"session_id": asker.session, "cwd": str(home)}
-    start = _process(lab, home, asker, ["hook", "claude-code", "SessionStart"], json.dumps({**heard, "source": "startup"}))
-    prompt = json.dumps({**heard, "prompt": f"what about the {WORD} tide {thing.scope}"})
-    return {"start": start, "prompt": _process(lab, home, asker, ["hook", "claude-code", "UserPromptSubmit"], prompt)}
+def _query_hook(workspace: Workspace, home: Path, caller: Caller, item: Item) -> Outputs:
+    fields = {"session_id": caller.session, "cwd": str(home)}
+    inputs = {
+        "SessionStart": {**fields, "source": "startup"},
+        "UserPromptSubmit": {**fields, "prompt": f"what about the {WORD} tide {item.scope}"},
+    }
+    return {
+        event: _run_holdfast(workspace, home, caller, ["hook", "claude-code", event], json.dumps(given))
+        for event, given in inputs.items()
+    }
 
 
-def _process(lab: Lab, home: Path, asker: Asker, words: list[str], stdin: str = "") -> str:
+def _run_holdfast(workspace: Workspace, home: Path, caller: Caller, words: list[str], stdin: str = "") -> str:
+    """Run a command in a process of its own and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-m", "holdfast", *words], input=stdin, capture_output=True, text=True, timeout=120, cwd=home,
-        env=_environment(lab, home, asker),
+        env=_environment(workspace, home, caller),
     )  # fmt: skip
     return done.stdout + done.stderr
 
 
-def _environment(lab: Lab, home: Path, asker: Asker) -> dict[str, str]:
-    who = {"HOLDFAST_PROJECT": asker.project, "HOLDFAST_SESSION": asker.session, "HOLDFAST_AGENT": asker.agent}
-    return {**lab.environment(), **who, "HOLDFAST_HOME": str(home), "PYTHONPATH": str(lab.library)}
-
-
-@contextmanager
-def _server(lab: Lab, home: Path, asker: Asker) -> Iterator[Callable[[str, dict[str, Any]], str]]:
-    """A server in a process of its own, spoken to line by line."""
-    server = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, cwd=home, env=_environment(lab, home, asker),
-    )  # fmt: skip
-    assert server.stdin and server.stdout
-    count = 0
-
-    def send(message: dict[str, Any]) -> None:
-        assert server.stdin
-        server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        server.stdin.flush()
-
-    def ask(method: str, params: dict[str, Any]) -> str:
-        nonlocal count
-        assert server.stdout
-        count += 1
-        send({"id": count, "method": method, "params": params})
-        while line := server.stdout.readline():
-            if json.loads(line).get("id") == count:
-                return line
-        raise AssertionError("the server ended")
-
-    about = {"clientInfo": {"name": "battery", "version": "1"}, "protocolVersion": "2025-06-18", "capabilities": {}}
-    ask("initialize", about)
-    send({"method": "notifications/initialized"})
-    try:
-        yield ask
-    finally:
-        server.stdin.close()
-        server.wait(30)
-        server.stdout.close()
-
-
-def sample(lab: Lab, seed: int = 1) -> list[str]:
-    """What a test tries: the doors that need no process for each look; everything that was wrong."""
-    report = Report(quiet=True)
-    run(lab, report, 0, seed)
-    return [failure for row in report.rows for failure in row.failures]
+def _environment(workspace: Workspace, home: Path, caller: Caller) -> dict[str, str]:
+    settings = {
+        "HOLDFAST_PROJECT": caller.project, "HOLDFAST_SESSION": caller.session, "HOLDFAST_AGENT": caller.agent,
+        "HOLDFAST_HOME": str(home), "PYTHONPATH": str(workspace.package_root),
+    }  # fmt: skip
+    return {**workspace.minimal_environment(), **settings}

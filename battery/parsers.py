@@ -1,4 +1,4 @@
-"""Every parser that reads what others wrote, each as a function of bytes: it returns, or raises what it may raise."""
+"""The parsers to fuzz: each is a function of bytes that returns or raises `WrongResult`; any other exception is a bug."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Parser = Callable[[bytes], object]
 NOW = "2026-05-01T12:00:00Z"
 
 
-class Wrong(Exception):
-    """A parser came back, but with something that cannot be right."""
+class WrongResult(Exception):
+    """A parser returned something that cannot be right."""
 
 
-def parsers(room: Path) -> dict[str, Parser]:
-    """All of them; those that read files do so in `room`."""
+def load_parsers(workdir: Path) -> dict[str, Parser]:
+    """Return all parsers by name; some read files in `workdir`."""
     return {
-        "frontmatter": _page, "facts": _facts, "dates": _dates, "spans": _spans, "words": _words, "queries": _queries(room),
-        "transcripts": _transcripts(room), "turns": _turns, "hook input": _hook(room), "what clients tell": _heard,
-        "jsonc edits": _jsonc, "toml edits": _toml, "blocks": _blocks, "config.toml": _config(room),
-        "git and markers": _git(room),
-        "names and paths": _names, "import lines": _import_lines, "what is shown": _shown,
+        "frontmatter": _frontmatter, "facts": _facts, "dates": _dates, "time expressions": _time_expressions, "words": _words,
+        "queries": _queries(workdir), "transcripts": _transcripts(workdir), "turns": _turns, "hook input": _hook_input(workdir),
+        "client events": _client_events, "jsonc edits": _jsonc_edits, "toml edits": _toml_edits, "blocks": _blocks,
+        "config.toml": _config(workdir), "git and markers": _git_and_markers(workdir), "names and paths": _names_and_paths,
+        "import lines": _import_lines, "hidden characters and secrets": _hidden_characters_and_secrets,
     }  # fmt: skip
 
 
@@ -34,19 +34,14 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _page(data: bytes) -> None:
+def _frontmatter(data: bytes) -> None:
     from holdfast.formats import note_file, versions
 
     content = note_file.parse(_text(data))
     if note_file.render(content) != _text(data):
-        raise Wrong("parsed and rendered, it is another text")
-    (
-        note_file.parse_header(content),
-        note_file.past_versions(content),
-        note_file.read_current_text(_text(data)),
-        note_file.past_version_lines(content),
-    )
-    versions.list_versions(versions.parse_note(data, 0))
+        raise WrongResult("parsed and rendered, it is another text")
+    note_file.head_of(content), note_file.past_of(content), note_file.text_and_lines(_text(data)), note_file.past_lines(content)
+    versions.versions_of(versions.parse_note(data, 0))
 
 
 def _facts(data: bytes) -> None:
@@ -71,7 +66,7 @@ def _dates(data: bytes) -> None:
     dates.is_moment(_text(data))
 
 
-def _spans(data: bytes) -> None:
+def _time_expressions(data: bytes) -> None:
     from holdfast.search import time_expressions
 
     text = _text(data[:32768])
@@ -89,14 +84,14 @@ def _words(data: bytes) -> None:
         tokenizer.prefixes(term, word)
 
 
-def _queries(room: Path) -> Parser:
+def _queries(workdir: Path) -> Parser:
     from holdfast import HoldfastError, Memory
 
-    memory = Memory(room / "home", cwd="/", project="demo")
+    memory = Memory(workdir / "home", cwd="/", project="demo")
     memory.store("We deploy on Tuesdays, never on Fridays.", key="deploys")
     memory.fact("Telegram", "status", "[[Enabled]]", on="2026-03-27")
 
-    def ask(data: bytes) -> None:
+    def query(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
         for verb in (
             lambda: memory.recall(text, mode="keyword"),
@@ -108,15 +103,15 @@ def _queries(room: Path) -> Parser:
             except HoldfastError:
                 pass
 
-    return ask
+    return query
 
 
-def _transcripts(room: Path) -> Parser:
+def _transcripts(workdir: Path) -> Parser:
     from holdfast import HoldfastError
     from holdfast.formats.importers.detect import dialect, dialects, folder
     from holdfast.formats.importers.json_source import Source
 
-    path = room / "said.jsonl"
+    path = workdir / "said.jsonl"
 
     def read(data: bytes) -> None:
         path.write_bytes(data)
@@ -154,22 +149,22 @@ def _turns(data: bytes) -> None:
         pass
 
 
-def _hook(room: Path) -> Parser:
-    """A real hook, in this process; what it swallowed is read from its log."""
+def _hook_input(workdir: Path) -> Parser:
+    """Run a hook in this process; the errors that it does not raise are read from its log."""
     from holdfast.base import failure_log
     from holdfast.cli import main
 
-    home = str(room / "home")
-    pairs = (
+    home = str(workdir / "home")
+    hooks = (
         ("claude-code", "SessionStart"),
         ("codex", "UserPromptSubmit"),
         ("gemini", "SessionStart"),
         ("cursor", "sessionStart"),
     )
 
-    def tell(data: bytes) -> None:
-        client, event = pairs[len(data) % len(pairs)]
-        with tempfile.TemporaryFile(dir=room) as stdin:
+    def run_hook(data: bytes) -> None:
+        client, event = hooks[len(data) % len(hooks)]
+        with tempfile.TemporaryFile(dir=workdir) as stdin:
             stdin.write(data)
             stdin.seek(0)
             os.dup2(stdin.fileno(), 0)
@@ -178,29 +173,29 @@ def _hook(room: Path) -> Parser:
             code = main(["--home", home, "hook", client, event])
         finally:
             sys.stdout = real
-        bad = [one.message for one in failure_log.read(home) if "report this" in one.fix]
+        errors = [one.message for one in failure_log.read(home) if "report this" in one.fix]
         Path(failure_log.path(home)).unlink(missing_ok=True)
-        if code or bad:
-            raise Wrong(f"exit {code}, and it swallowed {bad}")
+        if code or errors:
+            raise WrongResult(f"exit {code}, and it swallowed {errors}")
 
-    return tell
+    return run_hook
 
 
-def _heard(data: bytes) -> None:
+def _client_events(data: bytes) -> None:
     from holdfast import clients
 
     try:
-        told = json.loads(data)
+        event_data = json.loads(data)
     except (ValueError, RecursionError):
         return
-    for name in clients.names() if isinstance(told, dict) else ():
+    for name in clients.names() if isinstance(event_data, dict) else ():
         client = clients.load(name)
         for event in client.events or ("start",):
-            client.parse_input(event, told)
-            client.format_output(event, str(told)[:500])
+            client.heard(event, event_data)
+            client.said(event, str(event_data)[:500])
 
 
-def _jsonc(data: bytes) -> None:
+def _jsonc_edits(data: bytes) -> None:
     from holdfast.file_edit import json_entries, jsonc
 
     text, keys = _text(data), ("mcpServers", "holdfast")
@@ -219,11 +214,11 @@ def _jsonc(data: bytes) -> None:
         put = json_entries.put(text, keys, {"command": "holdfast"})
     except (jsonc.InvalidJson, json_entries.WrongType):
         return
-    if json_entries.get(put, keys) != {"command": "holdfast"}:
-        raise Wrong("the entry that was put in is not there")
+    if json_entries.value(put, keys) != {"command": "holdfast"}:
+        raise WrongResult("the entry that was put in is not there")
 
 
-def _toml(data: bytes) -> None:
+def _toml_edits(data: bytes) -> None:
     from holdfast.file_edit import toml_block
 
     text, lines = data.decode("utf-8", "replace"), '[mcp_servers.holdfast]\ncommand = "holdfast"\n'
@@ -233,52 +228,52 @@ def _toml(data: bytes) -> None:
     except ValueError:
         return
     if lines not in put.replace("\r\n", "\n"):
-        raise Wrong("the lines that were put in are not there")
+        raise WrongResult("the lines that were put in are not there")
 
 
 def _blocks(data: bytes) -> None:
     from holdfast.file_edit import markdown_block
 
     text = _text(data)
-    without = markdown_block.remove(text)
-    if markdown_block.remove(markdown_block.put(text, "inside\n")) not in (text, without):
-        raise Wrong("put in and taken out, the file is another")
+    without = markdown_block.take(text)
+    if markdown_block.take(markdown_block.put(text, "inside\n")) not in (text, without):
+        raise WrongResult("put in and taken out, the file is another")
 
 
-def _config(room: Path) -> Parser:
+def _config(workdir: Path) -> Parser:
     from holdfast import config
     from holdfast.errors import ConfigError
 
-    home = room / "settings"
+    home = workdir / "settings"
     home.mkdir(exist_ok=True)
 
     def read(data: bytes) -> None:
         (home / "config.toml").write_bytes(data)
         try:
-            config.load(home, {"HOME": str(room)})
+            config.load(home, {"HOME": str(workdir)})
         except ConfigError:
             pass
 
     return read
 
 
-def _git(room: Path) -> Parser:
+def _git_and_markers(workdir: Path) -> Parser:
     from holdfast.project import git, resolve
 
-    folder = room / "work"
-    (folder / ".git").mkdir(parents=True, exist_ok=True)
-    (folder / ".holdfast").mkdir(exist_ok=True)
+    work = workdir / "work"
+    (work / ".git").mkdir(parents=True, exist_ok=True)
+    (work / ".holdfast").mkdir(exist_ok=True)
 
     def read(data: bytes) -> None:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
-            (folder / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
-        resolve.find_candidates(str(folder))
-        git.normalise_url(_text(data), "/")
+            (work / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
+        resolve.look(str(work))
+        git.normalise(_text(data), "/")
 
     return read
 
 
-def _names(data: bytes) -> None:
+def _names_and_paths(data: bytes) -> None:
     from holdfast.errors import HoldfastError
     from holdfast.models import parse_tags
     from holdfast.safety import validate
@@ -306,8 +301,7 @@ def _import_lines(data: bytes) -> None:
         pass
 
 
-def _shown(data: bytes) -> None:
-    from holdfast.base import invisible
+def _hidden_characters_and_secrets(data: bytes) -> None:
     from holdfast.cli.output import visible
     from holdfast.safety import hidden_chars, secrets
 
@@ -315,5 +309,5 @@ def _shown(data: bytes) -> None:
     hidden_chars.make_visible(text), invisible.find_kinds(text), visible(text)
     for one in secrets.find_secrets(text):
         if not 0 <= one.start < one.end <= len(text):
-            raise Wrong("a secret that is nowhere")
-    secrets.redact(text)
+            raise WrongResult("a secret that is nowhere")
+    secrets.redacted(text)

@@ -1,4 +1,4 @@
-"""Secrets: a sample of every published rule is refused through every way in, ordinary notes are not; no value is on disk."""
+"""Part `secrets`: a sample of every published rule is refused through every way to write, and ordinary notes are not."""
 
 from __future__ import annotations
 
@@ -7,111 +7,115 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from battery import ordinary
-from battery.lab import Lab
-from battery.report import Report, repeat
-from battery.secret_samples import FORMS, Published, password, published, re_search
+from battery import ordinary_notes
+from battery.report import Report, repeat_command
+from battery.secret_samples import PASSWORD_FORMS, PublishedRule, find_secret, load_published_rules, make_password
+from battery.workspace import Workspace
 
-LEAST_REFUSED = 0.98  # of all rules
-MOST_FALSE = 0.005  # of ordinary notes
+MIN_REFUSED = 0.98  # share of the rules
+MAX_FALSE_ALARMS = 0.005  # share of the ordinary notes
 NOTES = 10_000
-VALUES = 100  # of passwords, for each form they are written in
+PASSWORDS = 100  # for each form
 
 
-def run(lab: Lab, report: Report, share: float, seed: int) -> None:
-    """Every rule, whatever the share; of the ordinary notes that share."""
-    again = repeat("secrets", share, seed)
-    home = lab.home("secrets")
+def run(workspace: Workspace, report: Report, share: float, seed: int) -> None:
+    """Test every rule, whatever the share, and a share of the ordinary notes."""
+    repeat = repeat_command("secrets", share, seed)
+    home = workspace.new_home("secrets")
     try:
-        values = _refused(home, report, seed, again)
-        with report.row("secrets: the values, in every byte of the home") as row:
-            left = bytes_of(home)
-            for id, value in values:
-                row.tried([f"the value of {id} is on disk"] if value.encode() in left else [], again, len(values))
-            row.figure(f"{len(values)} values, {len(left):,} bytes looked through")
+        values = _run_rules(home, report, seed, repeat)
+        with report.start_row("secrets: the values, in every byte of the home") as row:
+            data = read_all_bytes(home)
+            for rule, value in values:
+                row.add([f"the value of {rule} is on disk"] if value.encode() in data else [], repeat, len(values))
+            row.set_figure(f"{len(values)} values, {len(data):,} bytes looked through")
     finally:
-        lab.away(home)
-    with report.row("secrets: passwords as people write them") as row:
-        made, missed = written(random.Random(seed), VALUES)
-        rate = 1 - len(missed) / made
-        row.tried([f"only {rate:.1%}: let in {missed[0]}"] if rate < LEAST_REFUSED else [], again)
-        row.figure(f"{rate:.1%} of {made:,} found, in {len(FORMS)} forms")
-    with report.row("secrets: ordinary notes") as row:
-        some = ordinary.notes(random.Random(seed), int(NOTES * share))
-        alarms = false_alarms(some)
-        rate = len(alarms) / len(some)
-        row.tried([f"{rate:.2%} false alarms, such as {alarms[0]}"] if rate > MOST_FALSE else [], again)
-        row.figure(f"{len(alarms)} of {len(some):,} refused ({rate:.2%})")
+        workspace.remove_home(home)
+    with report.start_row("secrets: passwords as people write them") as row:
+        count, missed = find_missed_passwords(random.Random(seed), PASSWORDS)
+        rate = 1 - len(missed) / count
+        row.add([f"only {rate:.1%}: let in {missed[0]}"] if rate < MIN_REFUSED else [], repeat)
+        row.set_figure(f"{rate:.1%} of {count:,} found, in {len(PASSWORD_FORMS)} forms")
+    with report.start_row("secrets: ordinary notes") as row:
+        notes = ordinary_notes.make_notes(random.Random(seed), int(NOTES * share))
+        alarms = find_false_alarms(notes)
+        rate = len(alarms) / len(notes)
+        row.add([f"{rate:.2%} false alarms, such as {alarms[0]}"] if rate > MAX_FALSE_ALARMS else [], repeat)
+        row.set_figure(f"{len(alarms)} of {len(notes):,} refused ({rate:.2%})")
 
 
-def _refused(home: Path, report: Report, seed: int, again: str) -> list[tuple[str, str]]:
-    """The values that were refused, for a look at the disk."""
+def _run_rules(home: Path, report: Report, seed: int, repeat: str) -> list[tuple[str, str]]:
+    """Write a sample of every rule in every way; return the rules and secrets that were refused."""
     from holdfast import Memory
     from holdfast.safety.secrets.rules import load_rules
 
-    fixed = {rule.id for rule in load_rules() if rule.fixed}
-    every = [(rule, sample_of(rule, seed)) for rule in published()]
-    values: list[tuple[str, str]] = []
+    fixed_rules = {rule.id for rule in all_rules() if rule.fixed}
+    samples = [(rule, make_sample(rule, seed)) for rule in load_published_rules()]
     with Memory(home, project="demo", cwd=home.parent) as memory:
-        ways = ways_in(memory)
+        checks = refusal_checks(memory)
         memory.store("so that there is a home", key="first")
-        missed = {rule.id for rule, text in every if not all(way(text) for way in ways.values())}
-        values = [(rule.id, re_search(rule.regex, text)) for rule, text in every if rule.id not in missed]
-    with report.row("secrets: fixed formats") as row:
-        known = [rule.id for rule, _ in every if rule.id in fixed]
-        for id in known:
-            row.tried([f"{id} was let in"] if id in missed else [], again, len(known))
-        row.figure(f"{len([id for id in known if id not in missed])} of {len(known)} refused")
-    with report.row("secrets: one sample of every rule") as row:
-        rate = 1 - len(missed) / len(every)
-        row.tried([f"only {rate:.1%}: let in {', '.join(sorted(missed))}"] if rate < LEAST_REFUSED else [], again)
-        row.figure(f"{rate:.1%} of {len(every)} refused by {len(ways)} ways in; let in: {', '.join(sorted(missed)) or 'none'}")
-    return values
+        missed = {rule.id for rule, text in samples if not all(is_refused(text) for is_refused in checks.values())}
+    with report.start_row("secrets: fixed formats") as row:
+        fixed = [rule.id for rule, _ in samples if rule.id in fixed_rules]
+        for id in fixed:
+            row.add([f"{id} was let in"] if id in missed else [], repeat, len(fixed))
+        row.set_figure(f"{len([id for id in fixed if id not in missed])} of {len(fixed)} refused")
+    with report.start_row("secrets: one sample of every rule") as row:
+        rate, names = 1 - len(missed) / len(samples), ", ".join(sorted(missed))
+        row.add([f"only {rate:.1%}: let in {names}"] if rate < MIN_REFUSED else [], repeat)
+        row.set_figure(f"{rate:.1%} of {len(samples)} refused by {len(checks)} ways in; let in: {names or 'none'}")
+    return [(rule.id, find_secret(rule.regex, text)) for rule, text in samples if rule.id not in missed]
 
 
-def sample_of(rule: Published, seed: int) -> str:
-    return rule.sample(random.Random(f"{seed} {rule.id}"))
+def make_sample(rule: PublishedRule, seed: int) -> str:
+    """Return a sample of a rule, the same for the same seed."""
+    return rule.make_sample(random.Random(f"{seed} {rule.id}"))
 
 
-def ways_in(memory: Any) -> dict[str, Callable[[str], bool]]:
-    """Each way a text can come in; true if it was turned away as a secret."""
+def refusal_checks(memory: Any) -> dict[str, Callable[[str], bool]]:
+    """Return for each way to write a text a function that writes it and returns whether it was refused as a secret."""
     from holdfast import SecretFound
     from holdfast.mcp import handlers
 
-    def refused(write: Callable[[], object]) -> bool:
-        try:
-            write()
-        except SecretFound:
-            return True
-        return False
+    def make_check(write: Callable[[str], object]) -> Callable[[str], bool]:
+        def is_refused(text: str) -> bool:
+            try:
+                write(text)
+            except SecretFound:
+                return True
+            return False
+
+        return is_refused
+
+    def create_file(text: str) -> object:
+        return handlers.file(memory, {"command": "create", "path": "/memories/plan.md", "file_text": text})
 
     return {
-        "store": lambda text: refused(lambda: memory.store(text)),
-        "store_many": lambda text: refused(lambda: memory.store_many([{"text": text}])),
-        "file": lambda text: refused(lambda: memory.files.create("plan.md", text)),
-        "memory_store": lambda text: refused(lambda: handlers.store(memory, {"text": text})),
-        "memory_file": lambda text: refused(
-            lambda: handlers.file(memory, {"command": "create", "path": "/memories/plan.md", "file_text": text})
-        ),
-        "log": lambda text: refused(lambda: memory.log([{"role": "user", "text": text}], session="s")),
+        "store": make_check(memory.store),
+        "store_many": make_check(lambda text: memory.store_many([{"text": text}])),
+        "file": make_check(lambda text: memory.files.create("plan.md", text)),
+        "memory_store": make_check(lambda text: handlers.store(memory, {"text": text})),
+        "memory_file": make_check(create_file),
+        "log": make_check(lambda text: memory.log([{"role": "user", "text": text}], session="s")),
     }
 
 
-def written(chance: random.Random, count: int) -> tuple[int, list[str]]:
-    """How many passwords were written down, and the texts that kept theirs."""
+def find_missed_passwords(rng: random.Random, count: int) -> tuple[int, list[str]]:
+    """Write `count` passwords in each form; return how many there were, and the texts whose password was not redacted."""
     from holdfast.safety import secrets
 
-    made = [(form, password(chance)) for form in FORMS for _ in range(count)]
-    return len(made), [form.format(value) for form, value in made if value in secrets.redact(form.format(value))[0]]
+    passwords = [(form, make_password(rng)) for form in PASSWORD_FORMS for _ in range(count)]
+    missed = [form.format(value) for form, value in passwords if value in secrets.redacted(form.format(value))[0]]
+    return len(passwords), missed
 
 
-def false_alarms(notes: list[tuple[str, str]]) -> list[str]:
-    """The rules that take one of these for a secret, with the kind of note."""
+def find_false_alarms(notes: list[tuple[str, str]]) -> list[str]:
+    """Return the kind of each note that seems to have a secret, and the rule that says so."""
     from holdfast.safety import secrets
 
     return [f"{kind}: {hits[0].rule}" for kind, text in notes if (hits := secrets.find_secrets(text))]
 
 
-def bytes_of(home: Path) -> bytes:
-    """Everything under a home, one file after the other."""
+def read_all_bytes(home: Path) -> bytes:
+    """Return the bytes of all files of a home."""
     return b"\n".join([path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()])

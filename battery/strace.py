@@ -1,4 +1,4 @@
-"""Faults at one system call of a child, by strace: death, or a disk that says no."""
+"""Run one verb in a child under strace: record its system calls, inject a fault at one of them, and check its flushes."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from battery.lab import Lab
-from battery.verbs import END, START
+from battery.child_programs import END, START
+from battery.workspace import Workspace
 
-CALLS = (
+TRACED_CALLS = (
     "write", "pwrite64", "pwritev", "pwritev2", "fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync",
     "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "unlink", "unlinkat", "rmdir",
     "mkdir", "mkdirat", "ftruncate", "truncate", "fallocate", "openat",
 )  # fmt: skip
-FULL = ("write", "pwrite64", "ftruncate", "fallocate", "mkdir", "mkdirat")  # what a full disk refuses
+FULL_DISK_CALLS = ("write", "pwrite64", "ftruncate", "fallocate", "mkdir", "mkdirat")  # those that fail on a full disk
 _LINE = re.compile(r"^(?:\d+ +)?(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
 _PATH = re.compile(r"<([^<>]*)>")
-_SECONDS = 60
+_TIMEOUT = 60  # seconds
 
 
 @dataclass(frozen=True)
-class Call:
-    """One system call of a verb: its place among the verb's calls, its name, and how often that name came before."""
+class SystemCall:
+    """One system call of a verb."""
 
-    number: int
+    number: int  # among the calls of the verb, from 1
     name: str
-    nth: int  # of this name since the program began: what strace counts by
+    nth: int  # among the calls of this name since the program started: strace counts in this way
     text: str
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of the trace."""
+class TraceLine:
+    """One line of the log of strace."""
 
     name: str
     arguments: str
-    answer: str
+    result: str
 
     @property
     def failed(self) -> bool:
-        return self.answer.startswith("-")
+        return self.result.startswith("-")
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a child ended: what it said, and what the trace says."""
+class ChildResult:
+    """What a child printed and how it ended."""
 
-    said: list[str]
+    output: list[str]
     killed: bool
     injected: bool
-    code: int
-    log: Path
+    exit_code: int
 
 
-def why_not() -> str:
-    """Empty where strace can inject faults, else the reason why not."""
+def unavailable_reason() -> str:
+    """Return why strace cannot inject faults on this machine, or an empty string if it can."""
     if sys.platform != "linux" or shutil.which("strace") is None:
         return "strace is not installed here"
     rules = ["-e", "trace=openat", "-e", "inject=openat:error=EIO:when=9999"]
@@ -68,23 +67,23 @@ def why_not() -> str:
     return "" if done.returncode == 0 else f"strace cannot trace here: {done.stderr.strip().splitlines()[-1:]}"
 
 
-def _options(killing: bool = False) -> list[str]:
-    """Stopping only at the calls that are traced is cheaper, but then strace does not deliver a signal."""
-    return ["-f", "-q"] if killing else ["-f", "--seccomp-bpf", "-q"]
+def _options(sends_signal: bool = False) -> list[str]:
+    """Return the options of strace: --seccomp-bpf is faster, but with it strace does not deliver an injected signal."""
+    return ["-f", "-q"] if sends_signal else ["-f", "--seccomp-bpf", "-q"]
 
 
-def traced(lab: Lab, home: Path, verb: str) -> tuple[list[Line], Ended]:
-    """The verb without a fault, and every call it made."""
+def trace_verb(workspace: Workspace, home: Path, verb: str) -> tuple[list[TraceLine], ChildResult]:
+    """Run a verb without a fault and return its trace."""
     log = home.parent / "trace"
-    ended = _run(lab, home, verb, "end", ["-y", "-s", "0"], log)
-    lines = [_parsed(line) for line in log.read_text(errors="replace").splitlines()]
-    return [line for line in lines if line is not None], ended
+    result = _run(workspace, home, verb, "end", ["-y", "-s", "0"], log)
+    lines = [_parse_line(line) for line in log.read_text(errors="replace").splitlines()]
+    return [line for line in lines if line is not None], result
 
 
-def calls_of(lines: list[Line], home: Path) -> list[Call]:
-    """The calls between the two marks that may be hit: of openat only those that can make a file."""
+def select_calls(lines: list[TraceLine], home: Path) -> list[SystemCall]:
+    """Return the calls between the two marks that may get a fault; of openat only those that can create a file."""
     seen: dict[str, int] = {}
-    calls: list[Call] = []
+    calls: list[SystemCall] = []
     within = False
     for line in lines:
         seen[line.name] = seen.get(line.name, 0) + 1
@@ -94,100 +93,108 @@ def calls_of(lines: list[Line], home: Path) -> list[Call]:
             within = False
         elif within and (line.name != "openat" or "O_CREAT" in line.arguments):
             text = f"{line.name}({line.arguments})".replace(str(home), "")
-            calls.append(Call(len(calls) + 1, line.name, seen[line.name], text))
+            calls.append(SystemCall(len(calls) + 1, line.name, seen[line.name], text))
     return calls
 
 
-def hit(lab: Lab, home: Path, verb: str, call: Call | None, fault: str) -> Ended:
-    """The verb with a fault at one call: SIGKILL, EIO or ENOSPC; no call means a disk that is full throughout."""
+def inject_fault(workspace: Workspace, home: Path, verb: str, call: SystemCall | None, fault: str) -> ChildResult:
+    """Run a verb with SIGKILL, EIO or ENOSPC at one call; without a call, on a disk that is full all the time."""
     log = home.parent / "trace"
     if call is None:
-        rule = f"inject={','.join(FULL)}:error=ENOSPC"
-        return _run(lab, home, verb, "end", ["-e", rule], log)
-    what = "signal=SIGKILL" if fault == "SIGKILL" else f"error={fault}"
+        rule = f"inject={','.join(FULL_DISK_CALLS)}:error=ENOSPC"
+        return _run(workspace, home, verb, "end", ["-e", rule], log)
+    action = "signal=SIGKILL" if fault == "SIGKILL" else f"error={fault}"
     then = "end" if fault == "SIGKILL" else "go-on"
-    return _run(lab, home, verb, then, ["-e", f"inject={call.name}:{what}:when={call.nth}"], log)
+    return _run(workspace, home, verb, then, ["-e", f"inject={call.name}:{action}:when={call.nth}"], log)
 
 
-def _run(lab: Lab, home: Path, verb: str, then: str, options: list[str], log: Path) -> Ended:
-    child = lab.command("do", str(home), verb, then)
-    killing = any("SIGKILL" in option for option in options)
-    command = ["strace", *_options(killing), "-o", str(log), "-e", f"trace={','.join(CALLS)}", *options, *child]
+def _run(workspace: Workspace, home: Path, verb: str, then: str, options: list[str], log: Path) -> ChildResult:
+    child = workspace.child_command("run-verb", str(home), verb, then)
+    sends_signal = any("SIGKILL" in option for option in options)
+    traced = f"trace={','.join(TRACED_CALLS)}"
+    command = ["strace", *_options(sends_signal), "-o", str(log), "-e", traced, *options, *child]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=_SECONDS, env=lab.environment(), cwd=lab.root
-    )
+        command, capture_output=True, text=True, check=False, timeout=_TIMEOUT, env=workspace.minimal_environment(),
+        cwd=workspace.root,
+    )  # fmt: skip
     trace = log.read_text(errors="replace")
     killed = "+++ killed by SIGKILL" in trace
-    said = done.stdout.splitlines() + [f"stderr {line}" for line in done.stderr.splitlines()[-3:]]
-    return Ended(said, killed, killed or "(INJECTED)" in trace, done.returncode, log)
+    output = done.stdout.splitlines() + [f"stderr {line}" for line in done.stderr.splitlines()[-3:]]
+    return ChildResult(output, killed, killed or "(INJECTED)" in trace, done.returncode)
 
 
-def _parsed(line: str) -> Line | None:
+def _parse_line(line: str) -> TraceLine | None:
     match = _LINE.match(line)
-    return Line(match[1], match[2], match[3] + match[4]) if match else None
+    return TraceLine(match[1], match[2], match[3] + match[4]) if match else None
 
 
-# --- was it flushed before it was acknowledged? -----------------------------------------------------------------------
+# --- flushes ----------------------------------------------------------------------------------------------------------
 
 
-def unflushed(lines: list[Line], home: Path) -> list[str]:
-    """Changes of the shelf that a power cut could still undo when the verb came back: a file renamed into place before
-    its bytes were flushed, a name whose folder was not. (index.md is made from the notes and may be lost.)"""
-    pending = _Pending(str(home))
+def find_unflushed(lines: list[TraceLine], home: Path) -> list[str]:
+    """Return the changes of the store that a power cut could still undo when the verb returned.
+
+    These are files that were renamed before their bytes were flushed, and folders that were not flushed after a name in
+    them changed. index.md is derived from the notes and may be lost.
+    """
+    changes = _UnflushedChanges(str(home))
     for line in lines:
         if not line.failed:
-            pending.heard(line.name, _paths(line, str(home)))
-    return pending.left()
+            changes.record(line.name, _parse_paths(line, str(home)))
+    return changes.describe()
 
 
-class _Pending:
-    """What has been changed on the shelf and not yet flushed."""
+class _UnflushedChanges:
+    """The changes of the store that were not flushed yet."""
 
     def __init__(self, home: str) -> None:
         self._store = os.path.join(home, "shelf")
-        self._data: set[str] = set()
-        self._names: set[str] = set()  # folders in which a name came or went
-        self._wrong: list[str] = []
+        self._files: set[str] = set()
+        self._folders: set[str] = set()  # those with a name that was added or removed
+        self._early_renames: list[str] = []
 
-    def heard(self, name: str, paths: list[str]) -> None:
-        if name in ("fsync", "fdatasync"):
-            self._data.discard(paths[0])
-            self._names.discard(paths[0])
-        elif name in ("syncfs", "sync"):
-            self._data.clear()
-            self._names.clear()
+    def record(self, call: str, paths: list[str]) -> None:
+        """Take one successful system call into account."""
+        if call in ("fsync", "fdatasync"):
+            self._files.discard(paths[0])
+            self._folders.discard(paths[0])
+        elif call in ("syncfs", "sync"):
+            self._files.clear()
+            self._folders.clear()
         elif not paths[-1].startswith(self._store):
             return
-        elif name in ("write", "pwrite64", "ftruncate"):
-            self._data.add(paths[0])
-        elif name.startswith("rename"):
-            self._renamed(*paths)
-        elif name.startswith(("unlink", "rmdir", "mkdir")) and not _is_temp(paths[0]):
-            self._names.add(os.path.dirname(paths[0]))
+        elif call in ("write", "pwrite64", "ftruncate"):
+            self._files.add(paths[0])
+        elif call.startswith("rename"):
+            self._record_rename(*paths)
+        elif call.startswith(("unlink", "rmdir", "mkdir")) and not _is_temp(paths[0]):
+            self._folders.add(os.path.dirname(paths[0]))
 
-    def _renamed(self, old: str, new: str) -> None:
-        if _is_made(new):
-            self._data.discard(old)
+    def _record_rename(self, old: str, new: str) -> None:
+        if _is_listing(new):
+            self._files.discard(old)
             return
-        if old in self._data:
-            self._wrong.append(f"renamed before it was flushed: {new}")
-        self._names.update((os.path.dirname(old), os.path.dirname(new)))
+        if old in self._files:
+            self._early_renames.append(f"renamed before it was flushed: {new}")
+        self._folders.update((os.path.dirname(old), os.path.dirname(new)))
 
-    def left(self) -> list[str]:
-        folders = {name for name in self._names if os.path.isdir(name)}
-        return self._wrong + [f"not flushed: {path}" for path in sorted(self._data | folders) if not _is_temp(path)]
+    def describe(self) -> list[str]:
+        """Return one line for each change."""
+        folders = {path for path in self._folders if os.path.isdir(path)}
+        unflushed = [path for path in sorted(self._files | folders) if not _is_temp(path)]
+        return self._early_renames + [f"not flushed: {path}" for path in unflushed]
 
 
 def _is_temp(path: str) -> bool:
     return os.path.basename(path).startswith(".holdfast-")
 
 
-def _is_made(path: str) -> bool:
+def _is_listing(path: str) -> bool:
     return os.path.basename(path) == "index.md" and os.path.basename(os.path.dirname(path)) != "files"
 
 
-def _paths(line: Line, home: str) -> list[str]:
-    """The files a call is about, whole: strace shows `6</folder>, "name"` for a name in an open folder."""
+def _parse_paths(line: TraceLine, home: str) -> list[str]:
+    """Return the absolute paths a call is about: strace shows a name in an open folder as `6</folder>, "name"`."""
     found = []
     for folder, name in re.findall(r'(?:(?:AT_FDCWD|\d+)<([^<>]*)>, )?"([^"]*)"', line.arguments):
         found.append(os.path.normpath(os.path.join(folder or home, name)))

@@ -18,7 +18,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
 
-from battery import tamper
+from battery import audit as battery_audit
 
 from holdfast.errors import Busy, Conflict, Damaged, Trouble
 from holdfast.ledger import SqliteLedger
@@ -251,8 +251,8 @@ def test_verifying_while_others_append_is_no_false_alarm(audit, home):
 
 @pytest.mark.promise("A3")
 def test_whatever_is_done_to_any_row_is_found(home):
-    """Each of 300 rows in one of twenty ways; `python -m battery tamper` does the same with 1,000."""
-    assert [problems for problems in tamper.attempts(home, 300) if problems] == []
+    """Each of 300 rows in one of twenty ways; `python -m battery audit` does the same with 1,000."""
+    assert [problems for problems in battery_audit.attack_rows(home, 300) if problems] == []
 
 
 @pytest.mark.promise("A3")

@@ -10,15 +10,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery is beside the package, not in it
 
 from battery import leaks
-from battery.lab import Lab
+from battery.workspace import Workspace
 
 
 @pytest.mark.promise("N8")
-def test_no_verb_of_the_library_or_mcp_shows_a_note_of_another_caller(tmp_path):
-    assert leaks.sample(Lab.take(str(tmp_path))) == []
+def test_no_verb_of_library_or_mcp_shows_a_foreign_note(tmp_path):
+    assert leaks.run_sample(Workspace.attach(str(tmp_path))) == []
 
 
-def test_a_leak_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(leaks, "ASKERS", (leaks.OWNER,))
-    monkeypatch.setattr(leaks.Asker, "sees", lambda *_: False)
-    assert "a foreign note" in leaks.sample(Lab.take(str(tmp_path)))[0]
+def test_it_would_notice_a_leak(tmp_path, monkeypatch):
+    monkeypatch.setattr(leaks, "CALLERS", (leaks.OWNER,))
+    monkeypatch.setattr(leaks.Caller, "may_see", lambda *_: False)
+    assert "a foreign note" in leaks.run_sample(Workspace.attach(str(tmp_path)))[0]

@@ -17,18 +17,18 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 
-def run_everything(home, interface, **env):
-    """Run every verb or command in a process that refuses sockets and return its report."""
-    command = [sys.executable, "-m", "battery.everything", interface, str(home)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=home.parent, env=environment)
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
+def run_network_child(home, interface):
+    """Return the result that the battery's child prints."""
+    child = [sys.executable, "-m", "battery.network_child", interface, str(home)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(child, capture_output=True, text=True, timeout=120, cwd=home.parent, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_code(code, home):
-    """Run code that can import the battery and return the lines it prints."""
-    result = subprocess.run(
+    """Return the lines that a program prints."""
+    done = subprocess.run(
         [sys.executable, "-c", code, str(home)], capture_output=True, text=True, timeout=60, cwd=home.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
@@ -38,34 +38,34 @@ def run_code(code, home):
 
 @pytest.mark.promise("promise-6")
 def test_no_verb_of_the_library_tries_to_open_a_connection(home):
-    assert run_everything(home, "library") == {"attempts": [], "wrong": []}
+    assert run_network_child(home, "library") == {"attempts": [], "problems": []}
 
 
 @pytest.mark.promise("promise-6")
 def test_no_plain_command_tries_to_open_a_connection(home):
-    assert run_everything(home, "cli") == {"attempts": [], "wrong": []}
+    assert run_network_child(home, "cli") == {"attempts": [], "problems": []}
 
 
 @pytest.mark.promise("promise-6")
-def test_a_gateway_listens_on_loopback_only_and_opens_no_connection(home):
-    from battery import gateway
+def test_a_gateway_listens_on_loopback_and_no_connection_leaves_whatever_is_asked_of_it(home):
+    from battery import network
 
-    command = [sys.executable, "-m", "battery.everything", "gateway", str(home)]
-    report = gateway.judged(command, {**os.environ, "PYTHONPATH": str(ROOT)}, str(home.parent))
-    assert report == {"attempts": [], "bound": ["127.0.0.1"], "wrong": []}
+    child = [sys.executable, "-m", "battery.network_child", "gateway", str(home)]
+    result = network.run_gateway(child, {**os.environ, "PYTHONPATH": str(ROOT)}, str(home.parent))
+    assert result == {"attempts": [], "bound": ["127.0.0.1"], "problems": []}
 
 
 def test_a_gateway_that_listens_elsewhere_or_connects_is_found(home):
     home.mkdir()
     code = (
-        "import socket, sys; from battery import everything; everything.listen(sys.argv[1], serves=True)\n"
+        "import socket, sys; from battery import network_child; network_child.refuse_network(sys.argv[1], serves=True)\n"
         "socket.socket().bind(('127.0.0.1', 0)); socket.getaddrinfo('127.0.0.1', 80)\n"
         "acts = (lambda: socket.socket().bind(('0.0.0.0', 0)), lambda: socket.socket().bind(('', 0)),\n"
         "    lambda: socket.socket().connect(('127.0.0.1', 9)), lambda: socket.getaddrinfo('example.com', 80))\n"
         "for act in acts:\n"
         "    try: act()\n"
-        "    except everything.NoNetwork as error: print('refused', error)\n"
-        "print(everything.bound, len(everything.attempts))\n"
+        "    except network_child.NetworkRefused as error: print('refused', error)\n"
+        "print(network_child.bound, len(network_child.attempts))\n"
     )
     assert run_code(code, home) == ["refused socket.bind", "refused socket.bind", "refused socket.connect",
                                  "refused socket.getaddrinfo", "['127.0.0.1'] 4"]  # fmt: skip
@@ -74,23 +74,23 @@ def test_a_gateway_that_listens_elsewhere_or_connects_is_found(home):
 def test_an_attempt_to_connect_is_found_and_refused(home):
     home.mkdir()
     code = (
-        "import socket, sys; from battery import everything; everything.listen(sys.argv[1])\n"
+        "import socket, sys; from battery import network_child; network_child.refuse_network(sys.argv[1])\n"
         "inside = socket.socket(socket.AF_UNIX); inside.bind(sys.argv[1] + '/s')\n"
         "for act in (lambda: socket.create_connection(('127.0.0.1', 9)), lambda: socket.getaddrinfo('example.com', 80)):\n"
         "    try: act()\n"
-        "    except everything.NoNetwork as error: print('refused', error)\n"
-        "print(len(everything.attempts))\n"
+        "    except network_child.NetworkRefused as error: print('refused', error)\n"
+        "print(len(network_child.attempts))\n"
     )
     assert run_code(code, home) == ["refused socket.getaddrinfo", "refused socket.getaddrinfo", "2"]
 
 
-def test_only_commands_that_serve_or_start_another_program_are_not_run():
-    from battery.everything import SERVES
+def test_every_command_that_is_left_out_serves_or_starts_another_program():
+    from battery.network_child import NOT_RUN
 
     from holdfast.cli.command_table import COMMANDS
 
-    assert set(SERVES) <= set(COMMANDS)
-    assert set(SERVES) == {
+    assert set(NOT_RUN) <= set(COMMANDS)
+    assert set(NOT_RUN) == {
         "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
         "edit", "hook",
     }  # fmt: skip

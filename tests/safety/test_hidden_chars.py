@@ -23,7 +23,7 @@ from holdfast.safety import hidden_chars
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
 
-from battery import corpora
+from battery import hostile_texts
 
 FAMILY, PERSIAN, HINDI, SINHALA = "👨‍👩‍👧‍👦", "می‌خواهم", "क्‍ष", "ශ්‍රී"
 
@@ -102,7 +102,7 @@ def test_each_kind_is_named_and_shown_as_a_mark(text, kind, shown):
 
 
 @pytest.mark.promise("B3")
-@pytest.mark.parametrize("text", [FAMILY, PERSIAN, HINDI, SINHALA, "❤️ 1️⃣", "a\r\nb\tc\n", *corpora.HONEST], ids=ascii)
+@pytest.mark.parametrize("text", [FAMILY, PERSIAN, HINDI, SINHALA, "❤️ 1️⃣", "a\r\nb\tc\n", *hostile_texts.HARMLESS], ids=ascii)
 def test_honest_use_is_not_hidden_and_comes_back_as_the_same_object(text):
     assert invisible.find_kinds(text) == ()
     assert hidden_chars.make_visible(text) is text
@@ -165,8 +165,8 @@ def test_json_with_hidden_characters_spelled_out_means_the_same(text):
 
 @pytest.mark.promise("B3")
 def test_every_text_of_the_hidden_corpus_is_marked():
-    texts = corpora.hidden(5)
-    assert len(texts) >= 300 and len(corpora.injections(5)) >= 300
+    texts = hostile_texts.make_hidden(5)
+    assert len(texts) >= 300 and len(hostile_texts.make_injections(5)) >= 300
     for one in texts:
         shown = hidden_chars.make_visible(one.text)
         assert not set(one.smuggled) & set(shown) and "⟦" in shown and invisible.find_kinds(one.text), one.name

@@ -15,9 +15,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from battery import ordinary
-from battery.secret_samples import FORMS, published, re_search
-from battery.secrets import bytes_of, ways_in, written
+from battery import ordinary_notes
+from battery.secret_samples import PASSWORD_FORMS, find_secret, load_published_rules
+from battery.secrets import find_missed_passwords, read_all_bytes, refusal_checks
 
 from holdfast import HoldfastError, Refused, SecretFound, TooLarge, UsageError
 from holdfast.safety import secrets, validate
@@ -29,11 +29,11 @@ SEED = 20261116
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 MAILGUN = "3f2a9c81d4e57b60c18ea2f39d047b5e"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA0Zl9\n" * 4 + "-----END RSA PRIVATE KEY-----"
-RULES = published()
+RULES = load_published_rules()
 
 
 def sample(rule):
-    return rule.sample(random.Random(f"{SEED} {rule.id}"))
+    return rule.make_sample(random.Random(f"{SEED} {rule.id}"))
 
 
 # --- what is found ----------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_what_people_paste_is_found(text, rule):
 
 
 @pytest.mark.promise("S2")
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", PASSWORD_FORMS)
 def test_a_password_is_found_however_it_is_written_down(form):
     clean, rules = secrets.redact(form.format("Xk93!mmQ2z"))
     assert clean == form.format(f"[REDACTED:{rules[0]}]")
@@ -106,7 +106,7 @@ def test_a_password_is_found_however_it_is_written_down(form):
 
 @pytest.mark.promise("S2")
 def test_nearly_every_password_is_found_in_every_form():
-    made, missed = written(random.Random(SEED), 10)
+    made, missed = find_missed_passwords(random.Random(SEED), 10)
     assert len(missed) <= 0.02 * made, missed
 
 
@@ -219,8 +219,8 @@ def test_every_way_in_refuses_and_no_value_is_on_disk_afterwards(memory, home):
     some = [rule for rule in RULES if secrets.find_secrets(sample(rule))][::4]
     for rule in some:
         assert {name: way(sample(rule)) for name, way in ways.items()} == dict.fromkeys(ways, True), rule.id
-    left = bytes_of(home)
-    assert [rule.id for rule in some if re_search(rule.regex, sample(rule)).encode() in left] == []
+    left = read_all_bytes(home)
+    assert [rule.id for rule in some if find_secret(rule.regex, sample(rule)).encode() in left] == []
 
 
 @pytest.mark.promise("S1", "S2")
@@ -247,7 +247,7 @@ def test_a_refusal_names_the_rule_and_the_line_and_not_the_value(memory, home, w
     assert TOKEN not in said
     assert "redact" in caught.value.fix or "State where" in caught.value.fix
     assert caught.value.exit_code == 3
-    assert TOKEN.encode() not in bytes_of(home)
+    assert TOKEN.encode() not in read_all_bytes(home)
 
 
 @pytest.mark.promise("S1", "S2")
@@ -321,7 +321,7 @@ def test_a_transcript_is_kept_without_its_secrets_and_the_same_again_adds_nothin
     (second,) = memory.import_history(path)
     assert (first.added, first.redacted) == (2, 1)
     assert (second.added, second.known, second.redacted) == (0, 2, 0)
-    assert TOKEN.encode() not in bytes_of(home)
+    assert TOKEN.encode() not in read_all_bytes(home)
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
@@ -526,7 +526,7 @@ def test_what_stands_beside_a_text_passes_the_gate_too(open_memory, home, write)
     said = "".join(traceback.format_exception_only(caught.value))
     assert TOKEN not in said and "S3cr3t" not in said
     assert all(TOKEN not in str(path) for path in home.rglob("*"))
-    assert TOKEN.encode() not in bytes_of(home) and b"S3cr3t" not in bytes_of(home)
+    assert TOKEN.encode() not in read_all_bytes(home) and b"S3cr3t" not in read_all_bytes(home)
 
 
 def test_an_error_about_a_source_does_not_repeat_it(open_memory):
@@ -548,7 +548,7 @@ def test_a_speaker_a_session_and_an_id_of_a_transcript_are_kept_without_their_se
     (logged,) = memory.import_history(path)
     (again,) = memory.import_history(path)
     assert (logged.added, again.added) == (2, 0)
-    assert TOKEN.encode() not in bytes_of(home)
+    assert TOKEN.encode() not in read_all_bytes(home)
     assert all(TOKEN not in str(one) for one in home.rglob("*"))
 
 

@@ -17,8 +17,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
 
-from battery import erase
-from battery.lab import Lab
+from battery import purge as battery_purge
+from battery.workspace import Workspace
 
 from holdfast import Conflict, NotFound, Purged, Refused, UsageError
 from holdfast.home import Lock
@@ -475,40 +475,41 @@ def test_a_purge_that_was_cut_short_is_told_with_the_command_that_ends_it(memory
     assert memory.check() == []
 
 
-# --- against others, and in every spelling: smaller runs of what `python -m battery erase` does ------------------------------
+# --- against others, and in every spelling: smaller runs of what `python -m battery purge` does ------------------------------
 
 
 @pytest.fixture(scope="module")
-def lab():
-    with Lab.make() as lab:
-        yield lab
+def workspace():
+    with Workspace.create() as workspace:
+        yield workspace
 
 
 @pytest.mark.battery
 @pytest.mark.promise("N10", "promise-4")
-def test_a_purge_that_races_with_eight_ways_to_bring_it_back_wins_every_time(lab):
-    assert [problems for problems in erase.race(lab, 16, seed=3) if problems] == []
+def test_a_purge_that_races_with_eight_ways_to_bring_it_back_wins_every_time(workspace):
+    assert [problems for problems in battery_purge.run_races(workspace, 16, seed=3) if problems] == []
 
 
 @pytest.mark.promise("N10")
-def test_a_purge_waits_for_a_reader_or_says_pending_and_never_claims_more(lab):
-    assert erase.held(lab) == []
-    assert erase.awaited(lab) == []
+def test_a_purge_waits_for_a_reader_or_says_pending_and_never_claims_more(workspace):
+    assert battery_purge.purge_during_long_read(workspace) == []
+    assert battery_purge.purge_during_short_read(workspace) == []
 
 
 @pytest.mark.xdist_group("models")
 @pytest.mark.promise("N10", "promise-4")
-def test_canaries_in_every_place_are_in_no_byte_of_the_home_afterwards(lab):
-    files, looked, found = erase.canary(lab, 6, seed=3)
-    assert found == {}
-    assert (files > 5, looked > 60) == (True, True)
+def test_canaries_in_every_place_are_in_no_byte_of_the_home_afterwards(workspace):
+    result = battery_purge.purge_canaries(workspace, 6, seed=3)
+    assert result.problems == {}
+    assert result.files > 5
+    assert result.needles > 60
 
 
 def test_the_search_for_canaries_sees_every_spelling(tmp_path):
-    needles = {0: erase._spellings("bcdfghjklmnpqrst")}
+    needles = {0: battery_purge.encode_word("bcdfghjklmnpqrst")}
     for number, (_, needle) in enumerate(needles[0]):
         (tmp_path / f"f{number}").write_bytes(b"before" + needle + b"after")
-    assert len(erase._scan(tmp_path, needles)[0]) >= len(needles[0])
+    assert len(battery_purge.find_needles(tmp_path, needles)[0]) >= len(needles[0])
 
 
 # --- what is looked for -------------------------------------------------------------------------------------------------------

@@ -235,9 +235,11 @@ class Sync:
         return self._listing is not None and self._listing.write(scope)
 
     def _lacks_listing(self, scope: str) -> bool:
+        """Return whether index.md is missing or older than the last change of the notes: a process may have died before it
+        wrote the file."""
         if self._listing is None or scope in self._without_listing or not self._store.has_folder(scope, "notes"):
             return False
-        return not self._store.has_listing(Scope.of_folder(scope))
+        return not self._store.has_current_listing(Scope.of_folder(scope))
 
     # --- apply changes ---------------------------------------------------------------------------------------------
 

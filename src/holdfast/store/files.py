@@ -315,7 +315,12 @@ class FileStore:
         return notes.st_mtime_ns <= listing.st_ctime_ns  # the rename to index.md sets both at once
 
     def write_listing(self, scope: Scope, data: bytes) -> None:
-        """Replace index.md; its temp file is created among the notes, where readers delete it if this writer dies."""
+        """Replace index.md; its temp file is created among the notes, where readers delete it if this writer dies.
+
+        `has_current_listing` needs the same time for index.md and the notes folder, and another time for the next change of the
+        folder. Linux since 6.13 gives a new time to what was looked at since its last change; without that, two changes within
+        some milliseconds may have the same time.
+        """
         folder = self._open(scope.folder)
         if folder is None:
             return
@@ -323,7 +328,9 @@ class FileStore:
             try:
                 fd, temp = atomic.write_temp(notes, data, sync=False)
                 try:
+                    os.fstat(fd)
                     atomic.rename(notes, temp, folder, "index.md")
+                    os.fstat(notes.fd)
                 except BaseException:
                     atomic.discard_temp(notes, fd, temp)
                     raise

@@ -309,6 +309,9 @@ class Store(Protocol):
     def has_listing(self, scope: Scope) -> bool:
         """Return whether anything is at the path of this scope's index.md."""
 
+    def has_current_listing(self, scope: Scope) -> bool:
+        """Return whether index.md of this scope was written after the last change of the names of its notes."""
+
     def write_listing(self, scope: Scope, data: bytes) -> None:
         """Replace index.md; it is derived, so it is not flushed."""
 

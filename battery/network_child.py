@@ -1,8 +1,7 @@
-"""The child that does everything an embedded memory can do, once: every verb of Memory, or every plain command; or that is a
-gateway until it is told to stop.
+"""Child of the part `network`: call every verb of Memory, or run every command, or serve a gateway, without a network.
 
-`python -m battery.everything library|cli|gateway HOME`; it says what went wrong, and listens for every use of a network on the
-way (`sys.addaudithook`), which it refuses. A gateway may listen on loopback, and where it does is said.
+`python -m battery.network_child library|cli|gateway HOME` refuses and records every use of a network (`sys.addaudithook`) and
+prints the result as JSON. A gateway may listen on loopback; it runs until the end of its input.
 """
 
 from __future__ import annotations
@@ -16,60 +15,62 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-EVENTS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",
+_EVENTS = ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo", "socket.gethostbyname",
           "socket.gethostbyaddr", "socket.getnameinfo", "socket.gethostname", "urllib.Request",
           "http.client.connect")  # fmt: skip
-LOOPBACK = ("127.0.0.1", "::1")
+_LOOPBACK = ("127.0.0.1", "::1")
 attempts: list[str] = []
-bound: list[str] = []  # where a gateway listens
+bound: list[str] = []  # the addresses a gateway listens on
 
 
-class NoNetwork(Exception):
-    """Somebody tried."""
+class NetworkRefused(Exception):
+    """The process tried to use a network."""
 
 
-def listen(home: str, serves: bool = False) -> None:
-    """From now on every attempt is written down and refused; a unix socket in the home is no network. Who `serves` may listen
-    on loopback, and look up that address and no other."""
+def refuse_network(home: str, serves: bool = False) -> None:
+    """Refuse and record every use of a network from now on, except unix sockets in the home.
+
+    A process that `serves` may listen on loopback and look up that address.
+    """
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in EVENTS:
+        if event not in _EVENTS:
             return
-        place = arguments[1] if len(arguments) > 1 else None
-        if event in ("socket.connect", "socket.bind") and isinstance(place, str | bytes):
-            path = os.fsdecode(place)
+        address = arguments[1] if len(arguments) > 1 else None
+        if event in ("socket.connect", "socket.bind") and isinstance(address, str | bytes):
+            path = os.fsdecode(address)
             if path.startswith((home, "\0")) or not os.path.isabs(path):
                 return
-        if serves and _may_serve(event, arguments):
+        if serves and _is_loopback(event, arguments):
             return
         attempts.append(f"{event} {arguments[1:]!r}"[:200])
-        raise NoNetwork(event)
+        raise NetworkRefused(event)
 
     sys.addaudithook(hook)
 
 
-def _may_serve(event: str, arguments: tuple[Any, ...]) -> bool:
+def _is_loopback(event: str, arguments: tuple[Any, ...]) -> bool:
     if event == "socket.getaddrinfo":
-        return arguments[0] in LOOPBACK
-    if event == "socket.bind" and isinstance(arguments[1], tuple) and arguments[1][0] in LOOPBACK:
+        return arguments[0] in _LOOPBACK
+    if event == "socket.bind" and isinstance(arguments[1], tuple) and arguments[1][0] in _LOOPBACK:
         bound.append(arguments[1][0])
         return True
     return False
 
 
-def library(home: str) -> list[str]:
-    """Every public verb of Memory, by its name: one that is not in the list below is a failure."""
+def call_library(home: str) -> list[str]:
+    """Call every public verb of Memory and return those that have no call below."""
     from holdfast import Memory
 
     with Memory(home, cwd=home, project="demo", agent="smith", session="s1", origin="user") as memory:
-        acts = _verbs(memory, home)
+        calls = _calls(memory, home)
         public = {name for name in dir(Memory) if not name.startswith("_")} - {"close", "config"}
-        for act in acts.values():
-            act()
-    return [f"no act for Memory.{name}" for name in sorted(public - set(acts))]
+        for call in calls.values():
+            call()
+    return [f"no call of Memory.{name}" for name in sorted(public - set(calls))]
 
 
-def _adopted(memory: Any, home: str) -> object:
+def _adopt(memory: Any, home: str) -> object:
     from holdfast import Memory
 
     with Memory(home, cwd=home, project="other", origin="user") as other:
@@ -77,16 +78,16 @@ def _adopted(memory: Any, home: str) -> object:
     return memory.adopt("other")
 
 
-def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
-    said = [{"role": "user", "text": "how do we deploy"}, {"role": "assistant", "text": "on Tuesdays"}]
+def _calls(memory: Any, home: str) -> dict[str, Callable[[], object]]:
+    turns = [{"role": "user", "text": "how do we deploy"}, {"role": "assistant", "text": "on Tuesdays"}]
     file = os.path.join(home, "said.jsonl")
     with open(file, "w") as out:
         out.write('{"role": "user", "content": "a transcript to import"}\n')
-    acts: dict[str, Callable[[], object]] = {
+    calls: dict[str, Callable[[], object]] = {
         "store": lambda: memory.store("We deploy on Tuesdays.", key="deploys"),
         "store_many": lambda: memory.store_many([{"text": "one of many"}, {"text": "another of many"}]),
         "fact": lambda: memory.fact("Telegram", "status", "[[Enabled]]"),
-        "log": lambda: memory.log(said, session="s1", client="chat"),
+        "log": lambda: memory.log(turns, session="s1", client="chat"),
         "import_history": lambda: memory.import_history(file),
         "recall": lambda: [memory.recall("deploy", mode=mode) for mode in ("hybrid", "keyword", "semantic", "recent")],
         "get": lambda: memory.get("deploys"),
@@ -113,11 +114,11 @@ def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
         "reindex": memory.reindex,
         "mark": memory.mark,
         "projects": memory.projects,
-        "adopt": lambda: _adopted(memory, home),
+        "adopt": lambda: _adopt(memory, home),
         "home": lambda: memory.home, "project": lambda: memory.project, "session": lambda: memory.session,
         "agent": lambda: memory.agent, "origin": lambda: memory.origin,
     }  # fmt: skip
-    return acts | {
+    return calls | {
         "review": lambda: (memory.store("from the web", key="web", origin="web"), memory.review()),
         "approve": lambda: memory.approve("web"),
         "trace": lambda: memory.trace("web"),
@@ -132,53 +133,52 @@ def _verbs(memory: Any, home: str) -> dict[str, Callable[[], object]]:
     }
 
 
-def cli(home: str) -> list[str]:
-    """Every command of the table, with words that make it do something; those that serve or fetch by their nature are named."""
+def run_commands(home: str) -> list[str]:
+    """Run every command except `NOT_RUN` with arguments that make it do something; return unexpected exit codes."""
     from holdfast.cli import main
     from holdfast.cli.command_table import COMMANDS
 
     notes = os.path.join(home, "notes.jsonl")
     with open(notes, "w") as out:
         out.write('{"text": "an imported note", "key": "imported"}\n')
-    wrong = []
-    for name in (*FIRST, *[name for name in COMMANDS if name not in FIRST and name not in LAST], *LAST):
-        if name in SERVES or name not in COMMANDS:
+    problems = []
+    for name in (*_FIRST, *[name for name in COMMANDS if name not in _FIRST and name not in _LAST], *_LAST):
+        if name in NOT_RUN or name not in COMMANDS:
             continue
-        words = WORDS.get(name, ())
+        words = [word.replace("NOTES", notes) for word in _ARGUMENTS.get(name, ())]
         real = sys.stdout, sys.stderr, sys.stdin
         sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         sys.stderr, sys.stdin = sys.stdout, io.TextIOWrapper(io.BytesIO())
         try:
-            code = main(["--home", home, "--project", "demo", "--session", "s1", *name.split(), *[one.replace("NOTES",
-                notes) for one in words]])
+            code = main(["--home", home, "--project", "demo", "--session", "s1", *name.split(), *words])
         finally:
             sys.stdout, sys.stderr, sys.stdin = real
         if code not in (0, 1, 2, 3):
-            wrong.append(f"{name} {' '.join(words)}: exit {code}")
-    return wrong
+            problems.append(f"{name} {' '.join(words)}: exit {code}")
+    return problems
 
 
-def _stop_at_the_end_of_input() -> None:
+def _stop_at_end_of_input() -> None:
     sys.stdin.read()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def gateway(home: str) -> list[str]:
-    """Serve until somebody outside has asked for everything."""
+def serve_gateway(home: str) -> list[str]:
+    """Serve until the end of the input; return an unexpected exit code."""
     from holdfast.cli import main
 
-    threading.Thread(target=_stop_at_the_end_of_input, daemon=True).start()
+    threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
     code = main(["--home", home, "serve", "--port", "0", "--json", "--json-logs"])
     return [] if code == 0 else [f"serve: exit {code}"]
 
 
-FIRST = ("init", "store", "fact", "log", "import")
-LAST = ("forget", "restore", "purge", "clear")
-SERVES = (  # they listen, start other programs, or read their own words; `gateway` is for `serve`
+_FIRST = ("init", "store", "fact", "log", "import")
+_LAST = ("forget", "restore", "purge", "clear")
+NOT_RUN = (  # they listen, start other programs or read their own input; `serve_gateway` runs `serve`
     "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
     "edit", "hook",
 )  # fmt: skip
-WORDS: dict[str, tuple[str, ...]] = {
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "store": ("We deploy on Tuesdays.", "--key", "deploys"), "recall": ("deploy", "--mode", "hybrid"), "get": ("deploys",),
     "import": ("NOTES",),
     "fact": ("Telegram", "status", "enabled"), "graph": ("Telegram",), "log": ("NOTES",), "import-history": ("NOTES",),
@@ -195,17 +195,19 @@ WORDS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def main(what: str, home: str) -> None:
+def main(interface: str, home: str) -> None:
     os.makedirs(home, exist_ok=True)
     os.chdir(home)
-    listen(os.path.realpath(home), serves=what == "gateway")
+    refuse_network(os.path.realpath(home), serves=interface == "gateway")
+    run = {"library": call_library, "cli": run_commands, "gateway": serve_gateway}[interface]
     try:
-        wrong = {"library": library, "cli": cli, "gateway": gateway}[what](home)
-    except Exception as error:  # noqa: BLE001 - said, and judged by the parent
+        problems = run(home)
+    except Exception as error:  # noqa: BLE001 - reported to the parent
         import traceback
 
-        wrong = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-4:]]
-    print(json.dumps({"attempts": attempts, **({"bound": bound} if what == "gateway" else {}), "wrong": wrong}), flush=True)
+        problems = [f"{type(error).__name__}: {error}", *traceback.format_exc().splitlines()[-4:]]
+    addresses = {"bound": bound} if interface == "gateway" else {}
+    print(json.dumps({"attempts": attempts, **addresses, "problems": problems}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ordinary notes: prose in several languages, code, hashes, ids, lock files, logs, and words about secrets that hold none."""
+"""Generate notes without secrets: prose in several languages, code, hashes, lock files, logs, and text about passwords."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PROSE = (
     "Authentication: use `Authorization: Bearer <token>`; the basic scheme is switched off since {year}.",
     "key: {low}-{n}, value: see the table; primary_key = {low}_id, foreign_key = {low}_ref_{n}",
 )
-_ABOUT = (  # passwords, in the forms that hold one elsewhere
+_ABOUT_PASSWORDS = (  # in forms that contain a password in other notes
     "password must have {n} characters; the password for {low} is in 1Password, ask {who}.",
     "pass: {n} tests, fail: 0, {n}% of them in {d}.{n}s\n--- PASS: TestOAuth2Login (0.{n:02d}s)",
     "pw: see vault\npass: tests/test_{low}{d}.py::test_login_{n}\nsecond pass: {n}x faster than the first",
@@ -102,54 +102,56 @@ _LINKS = (
     "The certificate's fingerprint is SHA256:{b64_32}, valid until {year}-12-31.",
 )
 KINDS: dict[str, tuple[str, ...]] = {
-    "prose": _PROSE, "about passwords": _ABOUT, "code": _CODE, "logs": _LOGS, "lock files": _LOCKS, "links": _LINKS,
+    "prose": _PROSE, "about passwords": _ABOUT_PASSWORDS, "code": _CODE, "logs": _LOGS, "lock files": _LOCKS, "links": _LINKS,
 }  # fmt: skip
 
 
-def notes(chance: random.Random, count: int) -> list[tuple[str, str]]:
-    """So many notes, each with its kind: one to four pieces, filled by chance."""
-    made = []
+def make_notes(rng: random.Random, count: int) -> list[tuple[str, str]]:
+    """Return `count` notes of two to four pieces, each with its kind."""
+    notes = []
     for _ in range(count):
-        kind = chance.choice(list(KINDS))
-        pieces = [chance.choice(KINDS[kind]) for _ in range(chance.randint(1, 3))] + [chance.choice(_PROSE)]
-        made.append((kind, "\n".join([_filled(piece, chance) for piece in pieces])))
-    return made
+        kind = rng.choice(list(KINDS))
+        pieces = [rng.choice(KINDS[kind]) for _ in range(rng.randint(1, 3))] + [rng.choice(_PROSE)]
+        notes.append((kind, "\n".join([_fill(piece, rng) for piece in pieces])))
+    return notes
 
 
-def _filled(piece: str, chance: random.Random) -> str:
-    """Each place gets a value of its own, also where two have the same name."""
-    return string.Formatter().vformat(piece, (), _Values(chance))
+def _fill(piece: str, rng: random.Random) -> str:
+    """Replace each field by a random value, also fields of the same name by different ones."""
+    return string.Formatter().vformat(piece, (), _RandomValues(rng))
 
 
-class _Values(dict[str, object]):
-    def __init__(self, chance: random.Random) -> None:
+class _RandomValues(dict[str, object]):
+    def __init__(self, rng: random.Random) -> None:
         super().__init__()
-        self._chance = chance
+        self._rng = rng
 
     def __getitem__(self, name: str) -> object:
-        return _MAKERS[name](self._chance)
+        return _MAKERS[name](self._rng)
 
 
-def _of(alphabet: str, count: int) -> Callable[[random.Random], str]:
-    return lambda chance: "".join(chance.choices(alphabet, k=count))
+def _random_string(alphabet: str, count: int) -> Callable[[random.Random], str]:
+    return lambda rng: "".join(rng.choices(alphabet, k=count))
 
 
-def _base64(count: int) -> Callable[[random.Random], str]:
-    return lambda chance: base64.b64encode(chance.randbytes(count)).decode().rstrip("=")
+def _random_base64(count: int) -> Callable[[random.Random], str]:
+    return lambda rng: base64.b64encode(rng.randbytes(count)).decode().rstrip("=")
 
 
-def _uuid(chance: random.Random) -> str:
-    digits = "".join(chance.choices(_HEX, k=32))
+def _random_uuid(rng: random.Random) -> str:
+    digits = "".join(rng.choices(_HEX, k=32))
     return "-".join((digits[:8], digits[8:12], "4" + digits[13:16], "a" + digits[17:20], digits[20:]))
 
 
 _MAKERS: dict[str, Callable[[random.Random], object]] = {
-    "who": lambda chance: chance.choice(_PEOPLE), "thing": lambda chance: chance.choice(_THINGS),
-    "day": lambda chance: chance.choice(_DAYS), "package": lambda chance: chance.choice(_PACKAGES),
-    "year": lambda chance: chance.randint(2019, 2027), "n": lambda chance: chance.randint(2, 99),
-    "d": lambda chance: chance.randint(1, 28), "big": lambda chance: chance.randint(10000, 99999),
-    "low": lambda chance: "".join(chance.choices(string.ascii_lowercase, k=chance.randint(4, 9))),
-    "up": lambda chance: "".join(chance.choices(string.ascii_uppercase, k=chance.randint(3, 7))),
-    "sha1": _of(_HEX, 40), "sha7": _of(_HEX, 7), "sha256": _of(_HEX, 64), "hex32": _of(_HEX, 32), "ulid": _of(_CROCKFORD, 16),
-    "uuid": _uuid, "b64_32": _base64(32), "b64_64": _base64(64), "b64_long": _base64(900),
+    "who": lambda rng: rng.choice(_PEOPLE), "thing": lambda rng: rng.choice(_THINGS),
+    "day": lambda rng: rng.choice(_DAYS), "package": lambda rng: rng.choice(_PACKAGES),
+    "year": lambda rng: rng.randint(2019, 2027), "n": lambda rng: rng.randint(2, 99),
+    "d": lambda rng: rng.randint(1, 28), "big": lambda rng: rng.randint(10000, 99999),
+    "low": lambda rng: "".join(rng.choices(string.ascii_lowercase, k=rng.randint(4, 9))),
+    "up": lambda rng: "".join(rng.choices(string.ascii_uppercase, k=rng.randint(3, 7))),
+    "sha1": _random_string(_HEX, 40), "sha7": _random_string(_HEX, 7), "sha256": _random_string(_HEX, 64),
+    "hex32": _random_string(_HEX, 32),
+    "ulid": _random_string(_CROCKFORD, 16),
+    "uuid": _random_uuid, "b64_32": _random_base64(32), "b64_64": _random_base64(64), "b64_long": _random_base64(900),
 }  # fmt: skip

@@ -1,12 +1,12 @@
-"""The corpus of hostile paths: every way we know to name a place that is not one's own. Pure; the same for every run."""
+"""Hostile paths: all known ways to name a file outside of a folder, and links and special files inside of it."""
 
 from __future__ import annotations
 
 import os
 from urllib.parse import quote
 
-LEAST = 500
-DEPTH = 8  # steps up that surely lead out of any tree
+MIN_PATHS = 500
+_MAX_STEPS_UP = 8  # these lead out of any tree
 _RESERVED = (
     "CON", "PRN", "AUX", "NUL", "COM1", "COM9", "LPT1", "LPT9", "CONIN$", "CONOUT$", "con", "nul.txt", "aux.md",
     "COM¹", "desktop.ini", "Thumbs.db", "con.md.", "NUL:", "file.md:stream", "file.md::$DATA", "$Mft",
@@ -29,7 +29,7 @@ _ABSOLUTE = (
     "[a]",
     "{a,b}", "!x", "@x", "#x",
 )  # fmt: skip
-_LOOKALIKES = (
+_MEMORIES_PREFIXES = (
     "/memoriesX/x.md", "/memories../x.md", "/memories..", "/memories/..", "/memories/../x.md", "/memories//x.md",
     "/Memories/x.md",
     "/MEMORIES/x.md", "/memories /x.md", "/memories\t/x.md", "memories/../../x.md", "/memories/./x.md", "/memories/.",
@@ -37,30 +37,33 @@ _LOOKALIKES = (
     "//memories/x.md", "/./memories/x.md", "/memories\\x.md", "/memories/x.md/", "/memories/x.md/.", "/memories/x.md/..",
     "/memories%00/x.md", "/memories;/../x", "/memories/\u2025/x.md", "/memoriеs/x.md", "/ｍemories/x.md",
 )  # fmt: skip
-_HIDDEN = (
+_DOTTED = (
     ".", "..", "...", "....", ". .", ".. ", " ..", ".\t.", ".git/config", ".ssh/id_rsa", ".holdfast-1-ab.tmp", ".env",
     "a/.hidden/b",
     "a/.git/hooks/post-checkout", "x.md.", "x.md ", " x.md", "x.md\t", "x.", "a./b", "a /b", "~x", "a/~x", ".\u200b./x",
 )  # fmt: skip
-_CONTROLS = [f"x{chr(one)}.md" for one in (*range(32), 127, 0x85, 0xA0, 0x200B, 0x200E, 0x202E, 0x2066, 0xFEFF, 0xE0041)]
+_CONTROL_CODES = (*range(32), 127, 0x85, 0xA0, 0x200B, 0x200E, 0x202E, 0x2066, 0xFEFF, 0xE0041)
+_CONTROL_CHARACTERS = [f"x{chr(code)}.md" for code in _CONTROL_CODES]
 
 
-def corpus(outside: str, climb: str) -> list[str]:
-    """Every path once. `outside` is the absolute path of a file nobody may touch, `climb` the way to it from a tree."""
+def list_paths(outside: str, climb: str) -> list[str]:
+    """Return every path once; `outside` is the absolute path of a forbidden file, `climb` its path relative to the folder."""
     found = [
-        *_climbs(outside, climb), *_encoded(climb), *_nul(outside, climb), *_long(), *_RESERVED, *_names_twice(),
-        *_LOOKALIKES, *_HIDDEN, *_CONTROLS, *_ABSOLUTE, *[scheme.format(outside) for scheme in _SCHEMES], *_planted(),
+        *_upward_paths(outside, climb), *_encoded_paths(climb), *_nul_paths(outside, climb), *_long_paths(), *_RESERVED,
+        *_ambiguous_names(),
+        *_MEMORIES_PREFIXES, *_DOTTED, *_CONTROL_CHARACTERS, *_ABSOLUTE, *[scheme.format(outside) for scheme in _SCHEMES],
+        *_special_file_paths(),
         "", " ", "\t", "\n", ".md", "index.md", "../notes/keep.md", "../../demo/notes/keep.md", "../index.md",
         "\ud800", "x\udc80.md", "x\udcff/../y",
     ]  # fmt: skip
     return list(dict.fromkeys(found))
 
 
-def _climbs(outside: str, climb: str) -> list[str]:
-    """Up and out, with and without a name before, from the root and from folders; and straight there."""
+def _upward_paths(outside: str, climb: str) -> list[str]:
+    """Return paths that lead up and out, with and without a name before, and the absolute path."""
     rest = climb.replace("../", "")
     found = [outside, f"/{outside}", f"/memories{outside}", f"/memories/{outside}", f"x{outside}", outside.swapcase(), climb]
-    for steps in range(1, DEPTH + 1):
+    for steps in range(1, _MAX_STEPS_UP + 1):
         up = "../" * steps
         found += [f"{up}{rest}", f"/memories/{up}{rest}", f"a/{up}{rest}", f"a/b/../{up}{rest}", f"{up}etc/passwd",
             f"./{up}{rest}"]
@@ -72,35 +75,35 @@ def _climbs(outside: str, climb: str) -> list[str]:
     return found
 
 
-def _encoded(climb: str) -> list[str]:
-    """Percent signs once, twice and three times, overlong UTF-8, UTF-7, HTML and JavaScript escapes."""
-    dot = ("%2e", "%2E", "%252e", "%25252e", "%c0%ae", "%C0%AE", "%e0%80%ae", "%f0%80%80%ae", "%u002e", "%uff0e", "&#46;",
+def _encoded_paths(climb: str) -> list[str]:
+    """Return paths with percent signs once, twice and three times, overlong UTF-8, UTF-7, HTML and JavaScript escapes."""
+    dots = ("%2e", "%2E", "%252e", "%25252e", "%c0%ae", "%C0%AE", "%e0%80%ae", "%f0%80%80%ae", "%u002e", "%uff0e", "&#46;",
         "&#x2e;",
            "\\u002e", "\\x2e", "\\056", "+AC4-", "%%32%65", "0x2e", "%EF%BC%8E", "=2E")  # fmt: skip
     once = quote(climb, safe="")
     found = [once, quote(once, safe=""), quote(quote(once, safe=""), safe=""), climb.encode("utf-16-le").decode("latin-1"),
              climb.encode("utf-7").decode().replace(".", "+AC4-"), climb.encode().hex(),
                  "".join(f"%{ord(c):02x}" for c in climb)]  # fmt: skip
-    for one in dot:
-        found += [climb.replace(".", one), climb.replace("..", f"{one}."), climb.replace("..", f".{one}"),
-            f"/memories/{one}{one}/x.md"]
+    for dot in dots:
+        found += [climb.replace(".", dot), climb.replace("..", f"{dot}."), climb.replace("..", f".{dot}"),
+            f"/memories/{dot}{dot}/x.md"]
     return found
 
 
-def _nul(outside: str, climb: str) -> list[str]:
+def _nul_paths(outside: str, climb: str) -> list[str]:
     found = [f"x.md\0{climb}", f"{climb}\0.md", f"\0{outside}", f"{outside}\0", "x\0", "\0", f"x.md%00{climb}",
         f"{climb}%00.md"]
     return [*found, f"/memories\0/{climb}", f"..\0/{climb}", "x.md\\0", "x.md\\x00.md", "%00", "\0/../x"]
 
 
-def _long() -> list[str]:
+def _long_paths() -> list[str]:
     found = ["a" * size for size in (61, 128, 129, 255, 256, 1024, 1025, 4096, 5000, 70_000)]
     found += ["/".join(["a"] * depth) for depth in (16, 32, 33, 64, 500, 512, 3000)]
     return [*found, "é" * 128, "記" * 86, "../" * 340 + "x", "../" * 5000, "/memories/" + "b" * 300, "/memories" + "/c" * 520]
 
 
-def _names_twice() -> list[str]:
-    """Names that some file systems take for one: composed and decomposed, upper and lower case."""
+def _ambiguous_names() -> list[str]:
+    """Return names that some file systems treat as equal: composed and decomposed, upper and lower case."""
     return [
         "caf\u00e9.md", "cafe\u0301.md", "\u212bngstrom.md", "\u00c5ngstrom.md", "A\u030angstrom.md", "\ufb01le.md",
         "file.md", "FILE.md",
@@ -112,35 +115,35 @@ def _names_twice() -> list[str]:
     ]  # fmt: skip
 
 
-def _planted() -> list[str]:
-    """What `plant` puts into the tree."""
-    names = [*PLANTED, "to-folder/secret.md", "to-folder/new.md", "to-folder/../secret.md", "to-root/etc/passwd",
+def _special_file_paths() -> list[str]:
+    """Return the paths of what `create_special_files` creates."""
+    names = [*_SPECIAL_FILES, "to-folder/secret.md", "to-folder/new.md", "to-folder/../secret.md", "to-root/etc/passwd",
         "to-proc/root/etc/passwd"]
     names += ["deep/to-folder/secret.md", "loop/x.md", "pipe/x.md", "to-file/x.md", "to-folder/", "to-home/config.toml"]
-    return [*names, *[f"/memories/{one}" for one in names], *[f"projects/demo/files/{one}" for one in names], *_cited()]
+    return [*names, *[f"/memories/{name}" for name in names], *[f"projects/demo/files/{name}" for name in names], *_citations()]
 
 
-def _cited() -> list[str]:
-    """Paths as citations show them, of notes that are links, with lines behind."""
+def _citations() -> list[str]:
+    """Return paths as citations show them, with and without line numbers, also of notes that are links."""
     found = ["projects/demo/notes/planted.md", "projects/demo/notes/pipe.md", "global/notes/planted.md",
         "projects/other/notes/keep.md"]
     found += ["sessions/other/notes/keep.md", "agents/other/notes/keep.md", "projects/demo/trash/x.md",
         "projects/../global/notes/keep.md"]
     found += ["transcripts/x/y.jsonl", "projects/demo/transcripts/x/../../../../../config.toml",
         "projects/demo/notes/../../../ledger.db"]
-    return [*found, *[f"{one}:1-9" for one in found], "planted", "pipe", "projects/demo/index.md:1-1", "global", "projects",
+    return [*found, *[f"{path}:1-9" for path in found], "planted", "pipe", "projects/demo/index.md:1-1", "global", "projects",
         "projects/demo"]
 
 
-PLANTED = (
+_SPECIAL_FILES = (
     "to-file", "to-folder", "to-root", "to-proc", "to-home", "to-nowhere", "to-new", "loop", "pipe", "socket", "device",
     "hard.md",
     "deep/to-file", "deep/to-folder",
 )  # fmt: skip
 
 
-def plant(files: str, notes: str, outside: str) -> None:
-    """Links, pipes, a socket and a device in a tree; and notes that are such."""
+def create_special_files(files: str, notes: str, outside: str) -> None:
+    """Create links, pipes, a socket and a device in a folder of files, and links and a pipe in a folder of notes."""
     import socket
 
     os.makedirs(os.path.join(files, "deep"), exist_ok=True)
@@ -155,13 +158,13 @@ def plant(files: str, notes: str, outside: str) -> None:
     os.symlink(secret, os.path.join(notes, "planted.md"))
     os.symlink(os.path.join(outside, "new.md"), os.path.join(notes, "dangling.md"))
     os.link(os.path.join(outside, "hard.md"), os.path.join(files, "hard.md"))
-    with socket.socket(socket.AF_UNIX) as plug:
-        here = os.open(files, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as unix_socket:
+        folder_fd = os.open(files, os.O_RDONLY)
         try:
-            plug.bind(f"/proc/self/fd/{here}/socket")  # a socket's own path may have 108 characters only
+            unix_socket.bind(f"/proc/self/fd/{folder_fd}/socket")  # the path of a socket may have only 108 characters
         finally:
-            os.close(here)
+            os.close(folder_fd)
     try:
         os.mknod(os.path.join(files, "device"), 0o666 | 0o020000, os.makedev(1, 5))  # /dev/zero
     except OSError:
-        pass  # only root may, and not everywhere
+        pass  # needs root, and not every file system allows it
