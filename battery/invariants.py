@@ -11,8 +11,8 @@ import apsw
 
 from battery.child_programs import open_memory
 from holdfast import HoldfastError, Memory
-from holdfast.formats.versions import ParsedNote, parse_note, versions_of
-from holdfast.models import digest
+from holdfast.base.ids import digest
+from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.store.listing import MOST as MAX_LISTED
 
 State = dict[str, bytes]  # the files of the store: their bytes by `scope/part/name`
@@ -64,7 +64,7 @@ def parse(data: bytes) -> ParsedNote:
 
 def read_texts(data: bytes) -> tuple[str, ...]:
     """Return the texts of all versions of a note, newest first."""
-    return tuple(version.text for version in versions_of(parse(data)))
+    return tuple(version.text for version in list_versions(parse(data)))
 
 
 # --- the store --------------------------------------------------------------------------------------------------------

@@ -40,8 +40,9 @@ def _frontmatter(data: bytes) -> None:
     content = note_file.parse(_text(data))
     if note_file.render(content) != _text(data):
         raise WrongResult("parsed and rendered, it is another text")
-    note_file.head_of(content), note_file.past_of(content), note_file.text_and_lines(_text(data)), note_file.past_lines(content)
-    versions.versions_of(versions.parse_note(data, 0))
+    note_file.parse_header(content), note_file.past_versions(content), note_file.past_version_lines(content)
+    note_file.read_current_text(_text(data))
+    versions.list_versions(versions.parse_note(data, 0))
 
 
 def _facts(data: bytes) -> None:
@@ -214,7 +215,7 @@ def _jsonc_edits(data: bytes) -> None:
         put = json_entries.put(text, keys, {"command": "holdfast"})
     except (jsonc.InvalidJson, json_entries.WrongType):
         return
-    if json_entries.value(put, keys) != {"command": "holdfast"}:
+    if json_entries.get(put, keys) != {"command": "holdfast"}:
         raise WrongResult("the entry that was put in is not there")
 
 
@@ -235,8 +236,8 @@ def _blocks(data: bytes) -> None:
     from holdfast.file_edit import markdown_block
 
     text = _text(data)
-    without = markdown_block.take(text)
-    if markdown_block.take(markdown_block.put(text, "inside\n")) not in (text, without):
+    without = markdown_block.remove(text)
+    if markdown_block.remove(markdown_block.put(text, "inside\n")) not in (text, without):
         raise WrongResult("put in and taken out, the file is another")
 
 
@@ -267,8 +268,8 @@ def _git_and_markers(workdir: Path) -> Parser:
     def read(data: bytes) -> None:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
             (work / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
-        resolve.look(str(work))
-        git.normalise(_text(data), "/")
+        resolve.find_candidates(str(work))
+        git.normalise_url(_text(data), "/")
 
     return read
 
@@ -302,6 +303,7 @@ def _import_lines(data: bytes) -> None:
 
 
 def _hidden_characters_and_secrets(data: bytes) -> None:
+    from holdfast.base import invisible
     from holdfast.cli.output import visible
     from holdfast.safety import hidden_chars, secrets
 
@@ -310,4 +312,4 @@ def _hidden_characters_and_secrets(data: bytes) -> None:
     for one in secrets.find_secrets(text):
         if not 0 <= one.start < one.end <= len(text):
             raise WrongResult("a secret that is nowhere")
-    secrets.redacted(text)
+    secrets.redact(text)

@@ -49,7 +49,7 @@ def _run_rules(home: Path, report: Report, seed: int, repeat: str) -> list[tuple
     from holdfast import Memory
     from holdfast.safety.secrets.rules import load_rules
 
-    fixed_rules = {rule.id for rule in all_rules() if rule.fixed}
+    fixed_rules = {rule.id for rule in load_rules() if rule.fixed}
     samples = [(rule, make_sample(rule, seed)) for rule in load_published_rules()]
     with Memory(home, project="demo", cwd=home.parent) as memory:
         checks = refusal_checks(memory)
@@ -105,7 +105,7 @@ def find_missed_passwords(rng: random.Random, count: int) -> tuple[int, list[str
     from holdfast.safety import secrets
 
     passwords = [(form, make_password(rng)) for form in PASSWORD_FORMS for _ in range(count)]
-    missed = [form.format(value) for form, value in passwords if value in secrets.redacted(form.format(value))[0]]
+    missed = [form.format(value) for form, value in passwords if value in secrets.redact(form.format(value))[0]]
     return len(passwords), missed
 
 

@@ -32,8 +32,8 @@ def run_code(code, home):
         [sys.executable, "-c", code, str(home)], capture_output=True, text=True, timeout=60, cwd=home.parent,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 @pytest.mark.promise("promise-6")

@@ -169,7 +169,7 @@ def test_every_text_of_the_hidden_corpus_is_marked():
     assert len(texts) >= 300 and len(hostile_texts.make_injections(5)) >= 300
     for one in texts:
         shown = hidden_chars.make_visible(one.text)
-        assert not set(one.smuggled) & set(shown) and "⟦" in shown and invisible.find_kinds(one.text), one.name
+        assert not set(one.hidden) & set(shown) and "⟦" in shown and invisible.find_kinds(one.text), one.name
 
 
 # --- names --------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_nearly_every_published_rule_finds_a_sample_of_its_own_and_every_fixed_f
 
 @pytest.mark.promise("S2")
 def test_ordinary_notes_pass():
-    notes = ordinary.notes(random.Random(SEED), 2000)
+    notes = ordinary_notes.make_notes(random.Random(SEED), 2000)
     alarms = [(text, hits) for _, text in notes if (hits := secrets.find_secrets(text))]
     assert len(alarms) <= 0.005 * len(notes), alarms[:5]
 
@@ -196,7 +196,7 @@ def test_a_long_text_with_too_many_places_is_refused_before_all_of_them_are_look
 
 
 def test_in_a_long_text_the_same_anchors_are_seen_as_in_a_short_one():
-    ordinary_text = "\n".join([text for _, text in ordinary.notes(random.Random(SEED), 300)])
+    ordinary_text = "\n".join([text for _, text in ordinary_notes.make_notes(random.Random(SEED), 300)])
     every = {anchor for rule in load_rules() for anchor in rule.anchors}
     for rule in random.Random(SEED).sample(RULES, 40):
         text = f"{ordinary_text}\n{sample(rule)}\n{ordinary_text}".lower()
@@ -215,7 +215,7 @@ def test_a_refusal_counts_the_lines_of_many_secrets_in_one_go():
 @pytest.mark.promise("S1", "S2")
 def test_every_way_in_refuses_and_no_value_is_on_disk_afterwards(memory, home):
     memory.store("so that there is a home", key="first")
-    ways = ways_in(memory)
+    ways = refusal_checks(memory)
     some = [rule for rule in RULES if secrets.find_secrets(sample(rule))][::4]
     for rule in some:
         assert {name: way(sample(rule)) for name, way in ways.items()} == dict.fromkeys(ways, True), rule.id
