@@ -12,7 +12,7 @@ import sys
 import termios
 
 import pytest
-from cli_result import Said
+from cli_result import CliResult
 
 from holdfast.cli import main
 
@@ -28,7 +28,7 @@ def holdfast(home, capsys, monkeypatch, tmp_path):
         capsys.readouterr()
         code = main(["--home", str(home), *(["--project", project] if project else []), *words])
         said = capsys.readouterr()
-        return Said(code, said.out, said.err)
+        return CliResult(code, said.out, said.err)
 
     return run
 
@@ -43,7 +43,7 @@ def program(home, tmp_path):
     def run(*words, stdin=b"", **more):
         more["env"] = {**os.environ, **more.get("env", {})}
         done = subprocess.run(command(*words), input=stdin, capture_output=True, cwd=tmp_path, timeout=60, **more)
-        return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     run.command = command
     return run

@@ -12,7 +12,7 @@ import postgres_server
 import psycopg
 import pytest
 from test_postgres_failover import SQL, pair  # noqa: F401
-from test_postgres_gateway import PAIR, on_store, own_server, until  # noqa: F401
+from test_postgres_gateway import PAIR, on_store, own_server, wait_until  # noqa: F401
 
 from holdfast.errors import Busy, Unsure
 from holdfast.postgres import Database, PostgresSettings, migrate
@@ -68,17 +68,17 @@ def test_requests_in_flight_hear_soon_of_a_database_that_hangs_and_of_one_that_i
 
         first, later = frozen_while(own_server, lambda: (told(), told()))
         assert first < SOON and later < SOON, (first, later)
-        until(lambda: agent.get("/gateway/memory").status == 200)
+        wait_until(lambda: agent.get("/gateway/memory").status == 200)
         assert agent.post("/gateway/memory", PAIR).status == 200
         said, seconds = _kept_waiting(url, agent, own_server.freeze)
         own_server.thaw()
         assert said.status == 503 and said.code in ("busy", "unsure") and seconds < SOON, (said, seconds)
-        until(lambda: agent.get("/gateway/memory").status == 200)
+        wait_until(lambda: agent.get("/gateway/memory").status == 200)
         said, seconds = _kept_waiting(url, agent, own_server.kill)
         assert said.status == 503 and said.code in ("busy", "unsure") and seconds < SOON, (said, seconds)
         assert told() < SOON
         own_server.start()
-        until(lambda: agent.post("/gateway/memory", PAIR).status == 200)
+        wait_until(lambda: agent.post("/gateway/memory", PAIR).status == 200)
 
 
 def _kept_waiting(url, agent, end):
@@ -88,7 +88,7 @@ def _kept_waiting(url, agent, end):
     other.execute("SELECT * FROM holdfast.shelf_folder FOR UPDATE")
     late = threading.Thread(target=lambda: said.append(timed(lambda: agent.post("/gateway/memory", late_words))))
     late.start()
-    until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+    wait_until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
     end()
     late.join(120)
     other.close()
@@ -115,7 +115,7 @@ def test_a_transaction_is_tried_again_no_longer_than_its_server_may_be_away(tria
             database.rows("count")
     assert time.monotonic() - begun < SOON - AWAY_SECONDS
     own_server.thaw()
-    until(lambda: _answers(database))
+    wait_until(lambda: _answers(database))
 
 
 def _answers(database):
@@ -144,10 +144,10 @@ def test_a_statement_that_was_given_up_is_called_off_at_a_server_that_comes_to_a
     assert database.row("count") == (0,)
     waiting = threading.Thread(target=told)
     waiting.start()
-    until(lambda: own_server.sql(running) == [(1,)])
+    wait_until(lambda: own_server.sql(running) == [(1,)])
     frozen_while(own_server, lambda: waiting.join(SOON))
     assert not waiting.is_alive()
-    until(lambda: own_server.sql(running) == [(0,)], 10)
+    wait_until(lambda: own_server.sql(running) == [(0,)], 10)
 
 
 @pytest.mark.battery
@@ -159,7 +159,7 @@ def test_what_waits_for_a_hanging_primary_goes_on_with_the_standby_that_took_ove
         assert database.row("count") == (0,)
         primary.freeze()
         standby.promote()
-        kept = until(lambda: _kept(database), 30)
+        kept = wait_until(lambda: _kept(database), 30)
         assert kept < SOON and database.row("count") == (1,)
     finally:
         primary.thaw()
