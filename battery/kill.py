@@ -80,7 +80,7 @@ def run_home(workspace: Workspace, seed: str, moments: int = KILLS_PER_HOME) -> 
             model, wrong = _update_model(models[writer], f"{seed}m{moment}", writer, output, state)
             models[writer] = model
             problems += wrong
-        problems += invariants.find_torn(state) + invariants.check_reopened(home, state)
+        problems += invariants.find_torn(state) + invariants.check_reopened(home, state, several_writers=True)
         results.append(problems)
         if problems or moment == moments - 1:
             workspace.remove_home(home)

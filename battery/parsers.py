@@ -192,8 +192,8 @@ def _client_events(data: bytes) -> None:
     for name in clients.names() if isinstance(event_data, dict) else ():
         client = clients.load(name)
         for event in client.events or ("start",):
-            client.heard(event, event_data)
-            client.said(event, str(event_data)[:500])
+            client.parse_input(event, event_data)
+            client.format_output(event, str(event_data)[:500])
 
 
 def _jsonc_edits(data: bytes) -> None:
@@ -304,11 +304,11 @@ def _import_lines(data: bytes) -> None:
 
 def _hidden_characters_and_secrets(data: bytes) -> None:
     from holdfast.base import invisible
-    from holdfast.cli.output import visible
+    from holdfast.cli.output import mark_hidden
     from holdfast.safety import hidden_chars, secrets
 
     text = _text(data)
-    hidden_chars.make_visible(text), invisible.find_kinds(text), visible(text)
+    hidden_chars.make_visible(text), invisible.find_kinds(text), mark_hidden(text)
     for one in secrets.find_secrets(text):
         if not 0 <= one.start < one.end <= len(text):
             raise WrongResult("a secret that is nowhere")
