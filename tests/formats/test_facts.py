@@ -318,7 +318,7 @@ def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(sa
     for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
         rows = [(one.fact, one.updated) for one in statements]
         begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in rows if at(one.valid_from) <= at(when)]
-        holding = [(one, name) for one, name in rows if facts._covers_fact(one, at(when))]
+        holding = [(one, name) for one, name in rows if facts._is_fact_valid(one, at(when))]
         several = any(one.path == two.path and one.value != two.value for one, _ in holding for two, _ in holding)
         wanted = [(one.path, one.line) for one, name in holding if several or name == max(begun)[2]]
         found = facts.resolve_statements(statements, when)
