@@ -113,24 +113,24 @@ def _queries(room: Path) -> Parser:
 
 def _transcripts(room: Path) -> Parser:
     from holdfast import HoldfastError
-    from holdfast.formats.importers.detect import dialect, dialects, folder
-    from holdfast.formats.importers.json_source import Source
+    from holdfast.formats.importers.detect import all_dialects, find_dialect, find_folder
+    from holdfast.formats.importers.json_source import TranscriptSource
 
     path = room / "said.jsonl"
 
     def read(data: bytes) -> None:
         path.write_bytes(data)
-        with Source(str(path)) as source:
-            for one in dialects().values():
+        with TranscriptSource(str(path)) as source:
+            for one in all_dialects().values():
                 try:
-                    for said in one.turns(source.rows(), source.stem):
+                    for said in one.parse_turns(source.read_rows(), source.stem):
                         said.text.encode("utf-8", "surrogatepass")
                 except HoldfastError:
                     pass
             try:
-                known = dialect(source, None)
+                known = find_dialect(source, None)
                 if known is not None:
-                    folder(source, known)
+                    find_folder(source, known)
             except HoldfastError:
                 pass
 
@@ -141,7 +141,7 @@ def _turns(data: bytes) -> None:
     from holdfast import HoldfastError
     from holdfast.formats import transcript
 
-    transcript.parse(data), transcript.parse_header(data), transcript.is_complete_line(data)
+    transcript.parse_line(data), transcript.parse_header(data), transcript.is_complete_line(data)
     text = _text(data)
     (
         transcript.replace_surrogates(transcript.strip_own_output(text)),
@@ -273,7 +273,7 @@ def _git(room: Path) -> Parser:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
             (folder / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
         resolve.find_candidates(str(folder))
-        git.normalise_url(_text(data), "/")
+        git.normalize_url(_text(data), "/")
 
     return read
 

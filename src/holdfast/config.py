@@ -32,10 +32,10 @@ class Setting(Record):
     name: str
     field: str
     kind: type
-    sentence: str
+    description: str
     env: str = ""
-    least: int = 0
-    most: int = 10**9
+    minimum: int = 0
+    maximum: int = 10**9
     choices: tuple[str, ...] = ()
 
 
@@ -179,7 +179,7 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         if given is not None and given != "":
             values[setting.field] = parse_value(setting, given, setting.env)
         elif setting.name in table:
-            values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
+            values[setting.field] = check_value(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
     values["project"] = values.get("project") or None  # an empty one in config.toml means that none is set
     return Config(home=root, unknown=tuple(sorted(table)), **values)
@@ -290,15 +290,15 @@ def parse_value(setting: Setting, text: str, where: str) -> Any:
         raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}", _correct(setting))
     if setting.kind is int:
         try:
-            return checked(setting, int(text), where)
+            return check_value(setting, int(text), where)
         except ValueError:
             raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}", _correct(setting)) from None
     if setting.kind is tuple:
-        return checked(setting, [part.strip() for part in text.split(",") if part.strip()], where)
-    return checked(setting, text, where)
+        return check_value(setting, [part.strip() for part in text.split(",") if part.strip()], where)
+    return check_value(setting, text, where)
 
 
-def checked(setting: Setting, value: object, where: str) -> Any:
+def check_value(setting: Setting, value: object, where: str) -> Any:
     """Return the value if it has the setting's type and is in its range; raise ConfigError otherwise."""
     if setting.kind is tuple:
         if not isinstance(value, list) or not all(one in ORIGINS[1:] for one in value):
@@ -311,8 +311,10 @@ def checked(setting: Setting, value: object, where: str) -> Any:
     if setting.choices and value not in setting.choices:
         known = " or ".join(setting.choices)
         raise ConfigError(f"{where}: {setting.name} must be {known}, not {value!r}", _correct(setting))
-    if isinstance(value, int) and not isinstance(value, bool) and not setting.least <= value <= setting.most:
-        raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}", _correct(setting))
+    if isinstance(value, int) and not isinstance(value, bool) and not setting.minimum <= value <= setting.maximum:
+        raise ConfigError(
+            f"{where}: {setting.name} must be {setting.minimum} to {setting.maximum}, not {value}", _correct(setting)
+        )
     return value
 
 

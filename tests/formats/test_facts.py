@@ -24,7 +24,7 @@ dated = st.builds(
 
 
 def stated(text: str) -> list[tuple[str, str, str, str | None]]:
-    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.find_lines(text)]
+    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.find_fact_lines(text)]
 
 
 def said(text, *sets, many=False):
@@ -40,7 +40,7 @@ def at(when: str) -> str:
 def values_at(text: str, label: str, when: str) -> list[str]:
     return [
         line.value
-        for line in facts.find_lines(text)
+        for line in facts.find_fact_lines(text)
         if facts.normalize_name(line.label) == facts.normalize_name(label)
         and at(line.valid_from) <= at(when)
         and (line.valid_to is None or at(when) < at(line.valid_to))
@@ -74,8 +74,8 @@ class Oracle:
 @example(FactLine(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
 def test_a_line_we_write_reads_back_as_itself(line, around):
     rows = [row for row in around.split("\n") if "```" not in row and "~~~" not in row]  # code blocks have no facts
-    around = "".join(row + "\n" for row in rows if not facts.find_lines(row))
-    found = facts.find_lines(f"{around}{facts.format_line(line)}\n{around}")
+    around = "".join(row + "\n" for row in rows if not facts.find_fact_lines(row))
+    found = facts.find_fact_lines(f"{around}{facts.format_line(line)}\n{around}")
     assert found == [line.replace(line=around.count("\n"))]
 
 
@@ -87,7 +87,7 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
         return
     edit = facts.set_fact("# S\n", label, value, on, False)
     assert stated(edit.text) == [(label, value, on, None)]
-    assert facts.find_lines(edit.text)[0].line == edit.line
+    assert facts.find_fact_lines(edit.text)[0].line == edit.line
 
 
 @pytest.mark.promise("T2")
@@ -133,7 +133,7 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
 )
 def test_lines_are_facts_however_people_write_them(row, fact):
     assert stated(f"before\n{row}\nafter") == [fact]
-    assert facts.find_lines(f"before\n{row}\nafter")[0].line == 1
+    assert facts.find_fact_lines(f"before\n{row}\nafter")[0].line == 1
 
 
 @pytest.mark.promise("T2")
@@ -203,9 +203,9 @@ def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
     ],
 )
 def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
-    (found,) = facts.find_unreadable(f"before\n{row}\nafter")
+    (found,) = facts.find_unreadable_lines(f"before\n{row}\nafter")
     assert found.line == 1 and problem in found.problem
-    assert facts.find_unreadable(f"```\n{row}\n```") == []
+    assert facts.find_unreadable_lines(f"```\n{row}\n```") == []
     assert stated(row) == []
 
 
@@ -219,12 +219,12 @@ def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
     ],
 )  # fmt: skip
 def test_what_is_read_or_not_meant_as_a_fact_is_not_named(row):
-    assert facts.find_unreadable(row) == []
+    assert facts.find_unreadable_lines(row) == []
 
 
 @given(some.raw_texts | some.broken_texts)
 def test_a_line_is_read_or_named_and_never_both(text):
-    read, named = {line.line for line in facts.find_lines(text)}, {one.line for one in facts.find_unreadable(text)}
+    read, named = {line.line for line in facts.find_fact_lines(text)}, {one.line for one in facts.find_unreadable_lines(text)}
     assert not read & named
 
 
@@ -265,7 +265,7 @@ def test_facts_carry_their_subject_place_and_links():
 def test_hostile_lines_are_read_in_one_go(text):
     facts.parse_facts(text, "s", Scope("global"), "p", 1)
     facts.set_fact(text, "a", "new", "2026-05-01", False)
-    facts.find_unreadable(text)
+    facts.find_unreadable_lines(text)
     facts.drop_ended_facts(text, "2026-05-01")
 
 
@@ -374,7 +374,7 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current():
 @pytest.mark.promise("T3")
 @given(st.lists(SAID, min_size=1, max_size=9), some.raw_texts)
 def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, start):
-    start = "\n".join(row for row in start.split("\n") if not facts.find_lines(row))
+    start = "\n".join(row for row in start.split("\n") if not facts.find_fact_lines(row))
     text, oracles = start, {}
     for label, value, on in sets:
         oracle = oracles.setdefault(facts.normalize_name(label), Oracle())
@@ -382,21 +382,19 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
         edit = facts.set_fact(text, label, value, on, False)
         text = edit.text
         assert edit.action == oracle.say(value, on)
-        written = facts.find_lines(text)[[line.line for line in facts.find_lines(text)].index(edit.line)]
+        written = facts.find_fact_lines(text)[[line.line for line in facts.find_fact_lines(text)].index(edit.line)]
         assert (facts.normalize_name(written.label), written.value) == (facts.normalize_name(label), value)
         if edit.action == "unchanged":
             assert text == before
             assert value in values_at(text, label, on) and written.value == value
         else:
             assert written.valid_from == on
-            assert len(facts.find_lines(text)) == len(facts.find_lines(before)) + 1  # nothing is ever removed
+            assert len(facts.find_fact_lines(text)) == len(facts.find_fact_lines(before)) + 1  # nothing is ever removed
         assert facts.set_fact(text, label, value, on, False).action == "unchanged"
     for label, oracle in oracles.items():
-        mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == label]
+        mine = [line for line in facts.find_fact_lines(text) if facts.normalize_name(line.label) == label]
         assert [(line.valid_to is None) for line in mine].count(True) == 1
-        assert sorted((at(line.valid_from), line.value) for line in mine) == sorted(
-            (at(on), v) for on, v in oracle.sets
-        )
+        assert sorted((at(line.valid_from), line.value) for line in mine) == sorted((at(on), v) for on, v in oracle.sets)
         for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
             assert values_at(text, label, when) == ([oracle.value(when)] if oracle.value(when) else [])
         current = next(line for line in mine if line.valid_to is None)
@@ -410,9 +408,9 @@ def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, sta
 @pytest.mark.promise("T3")
 @given(st.lists(SAID, min_size=1, max_size=8), some.raw_texts)
 def test_every_other_line_survives_byte_for_byte(sets, start):
-    kept = [row for row in start.split("\n") if not facts.find_lines(row)]
+    kept = [row for row in start.split("\n") if not facts.find_fact_lines(row)]
     after = said("\n".join(kept), *sets).split("\n")
-    others = [row for row in after if not facts.find_lines(row)]
+    others = [row for row in after if not facts.find_fact_lines(row)]
     while kept and not kept[-1].strip():  # blank lines at the very end make room
         kept.pop()
     assert others[: len(kept)] == kept
@@ -449,7 +447,7 @@ def test_a_line_a_person_ended_without_an_heir_says_when():
 def test_several_values_at_once_only_when_asked(sets, last):
     label, value, on = last
     text = said("", *sets, many=True)
-    mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == facts.normalize_name(label)]
+    mine = [line for line in facts.find_fact_lines(text) if facts.normalize_name(line.label) == facts.normalize_name(label)]
     assert sorted(line.value for line in mine) == sorted(
         {value for name, value, _ in sets if facts.normalize_name(name) == facts.normalize_name(label)}
     )
@@ -486,20 +484,14 @@ def test_a_line_is_closed_in_the_words_and_the_form_that_the_text_has():
         "[2026-03-20] s: C\nend"
     )
     text = "- [2026-03-01] ~~s: A~~ superseded on 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B")
     text = "- [2026-03-01] s: A (superseded 2026-03-09)"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 def test_an_old_line_a_person_closed_can_be_closed_earlier():
     text = "- ~~[2026-03-01] s: A~~ ended 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == (
-        "- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B"
-    )
+    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 @pytest.mark.parametrize(

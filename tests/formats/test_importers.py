@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.errors import NotFound, Refused, TooLarge, UsageError
 from holdfast.formats.importers import json_source as source_
-from holdfast.formats.importers.detect import dialect
-from holdfast.formats.importers.json_source import Source
+from holdfast.formats.importers.detect import find_dialect
+from holdfast.formats.importers.json_source import TranscriptSource
 
 UUID = "610cc996-000a-4690-b67e-{:012d}".format
 
@@ -105,10 +105,10 @@ def put(tmp_path):
 
 def read(path, client=None):
     """The client that was recognised, every turn, and how many lines were broken."""
-    with Source(path) as source:
-        found = dialect(source, client)
+    with TranscriptSource(path) as source:
+        found = find_dialect(source, client)
         assert found, "not recognised"
-        return found.CLIENT, list(found.turns(source.rows(), source.stem)), source.broken
+        return found.CLIENT, list(found.parse_turns(source.read_rows(), source.stem)), source.broken
 
 
 def short(turns):
@@ -259,11 +259,11 @@ def test_a_dialect_is_known_also_after_broken_lines_and_by_its_name(put, rows):
 
 def test_what_is_no_transcript_is_not_recognised(put):
     for data in (b'{"a": 1}\n{"b": 2}\n', b"[1, 2]", b"[]", b"{}"):
-        with Source(put(data)) as source:
-            assert dialect(source, None) is None
+        with TranscriptSource(put(data)) as source:
+            assert find_dialect(source, None) is None
     for data in (b"just words\nand more\n", b"\x89PNG\0\0", b"12"):
-        with Source(put(data)) as source, pytest.raises(Refused):
-            dialect(source, None)
+        with TranscriptSource(put(data)) as source, pytest.raises(Refused):
+            find_dialect(source, None)
 
 
 # --- hostile input ----------------------------------------------------------------------------------------------------
@@ -301,12 +301,12 @@ def test_a_line_that_is_too_long_is_passed_over_in_bounded_memory(put, child, tm
         file.write(b'"}\n' + HELLO)
     code = """
     import resource
-    from holdfast.formats.importers.detect import dialect
-    from holdfast.formats.importers.json_source import Source
-    with Source(args[0]) as source:
-        found = dialect(source, None)
+    from holdfast.formats.importers.detect import find_dialect
+    from holdfast.formats.importers.json_source import TranscriptSource
+    with TranscriptSource(args[0]) as source:
+        found = find_dialect(source, None)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        turns = list(found.turns(source.rows(), "x"))
+        turns = list(found.parse_turns(source.read_rows(), "x"))
         answer = [len(turns), source.broken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]
     """
     turns, broken, grown = child(code, path)
@@ -322,7 +322,7 @@ def test_a_long_text_is_cut_with_a_mark_and_a_tools_sooner(put):
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_a_document_is_read_alike_whatever_the_size_of_its_chunks(put, monkeypatch, chunk):
-    rows = [{"role": "user", "content": f"é{{[\\\"{number}", "id": number} for number in range(20)]
+    rows = [{"role": "user", "content": f'é{{[\\"{number}', "id": number} for number in range(20)]
     document = json.dumps({"n": 12345, "messages": rows, "z": [1]}, ensure_ascii=False).replace(",", " ,\n")
     path = put(b"\xef\xbb\xbf" + document.encode())
     whole = read(path)
@@ -333,22 +333,22 @@ def test_a_document_is_read_alike_whatever_the_size_of_its_chunks(put, monkeypat
 @pytest.mark.parametrize("cut", [1, 30, 75, 130])
 def test_a_document_that_ends_early_says_so_after_what_could_be_read(put, cut):
     data = json.dumps({"messages": CHAT}, indent=1).encode()
-    with Source(put(data[:-cut])) as source:
-        found = dialect(source, "chat")
+    with TranscriptSource(put(data[:-cut])) as source:
+        found = find_dialect(source, "chat")
         got = []
         with pytest.raises(Refused):
-            got.extend(iter(found.turns(source.rows(), "x")))
+            got.extend(iter(found.parse_turns(source.read_rows(), "x")))
 
 
 def test_a_message_of_a_document_that_is_too_long_is_a_typed_error(put, monkeypatch):
     monkeypatch.setattr(source_, "MAX_ITEM_BYTES", 1000)
     path = put(json.dumps([CHAT[0], {"role": "user", "content": "x" * 300_000}], indent=1).encode())
-    with Source(path) as source, pytest.raises(TooLarge):
-        list(dialect(source, "chat").turns(source.rows(), "x"))
+    with TranscriptSource(path) as source, pytest.raises(TooLarge):
+        list(find_dialect(source, "chat").parse_turns(source.read_rows(), "x"))
 
 
 def test_a_path_that_is_no_file_is_a_typed_error(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name, error in {"nothing": NotFound, "pipe": UsageError, ".": UsageError}.items():
         with pytest.raises(error):
-            Source(str(tmp_path / name))
+            TranscriptSource(str(tmp_path / name))

@@ -43,16 +43,16 @@ def brief(text="Deploys are on Tuesdays.", count=1):
 
 @given(said_turns)
 def test_a_turn_comes_out_of_its_line_as_it_went_in(said):
-    line = transcript.render(said)
+    line = transcript.render_line(said)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
-    assert transcript.parse(line) == said
-    assert transcript.render(transcript.parse(line)) == line
+    assert transcript.parse_line(line) == said
+    assert transcript.render_line(transcript.parse_line(line)) == line
 
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=3))
 def test_fields_that_are_not_ours_are_kept(more):
     line = json.dumps({**more, "id": "a", "role": "user", "text": "hello"}).encode()
-    again = json.loads(transcript.render(transcript.parse(line)))
+    again = json.loads(transcript.render_line(transcript.parse_line(line)))
     assert again == json.loads(line)
 
 
@@ -72,7 +72,7 @@ def test_a_header_comes_out_as_it_went_in(session, client, started):
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_turn_is_none(line):
-    assert transcript.parse(line) is None
+    assert transcript.parse_line(line) is None
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
@@ -122,10 +122,10 @@ def test_a_tally_is_a_dictionary(pairs):
 def test_an_id_that_comes_with_another_text_is_kept_beside_the_first_and_once():
     known = KnownTurns()
     first, second = TranscriptLine("user", "one", "a"), TranscriptLine("user", "two", "a")
-    assert known.admit(first) == first
-    kept = known.admit(second)
+    assert known.add_if_new(first) == first
+    kept = known.add_if_new(second)
     assert kept.text == "two" and kept.id.startswith("a~")
-    assert [known.admit(first), known.admit(second)] == [None, None]
+    assert [known.add_if_new(first), known.add_if_new(second)] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "a\0b", "a b", ".hidden", "x" * 200, "é", "~", "a\nb"])
@@ -161,7 +161,7 @@ def test_what_is_no_date_is_an_error_or_none(value):
 def test_a_text_is_cut_within_its_bytes_with_a_mark(text, most):
     short = transcript.truncate(text, most)
     assert len(short.encode()) <= most
-    assert short == text or (short.endswith(transcript.CUT) and text.startswith(short.removesuffix(transcript.CUT)))
+    assert short == text or (short.endswith(transcript.CUT_MARK) and text.startswith(short.removesuffix(transcript.CUT_MARK)))
 
 
 # --- our own blocks ---------------------------------------------------------------------------------------------------

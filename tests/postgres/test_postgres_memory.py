@@ -21,7 +21,7 @@ from holdfast.postgres.pool import close_pools
 
 HERE = Scope("project", "demo")
 HEADER = transcript.TranscriptHeader("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
-SAID = [transcript.render_header(HEADER), transcript.render(transcript.TranscriptLine("user", "words"))]
+SAID = [transcript.render_header(HEADER), transcript.render_line(transcript.TranscriptLine("user", "words"))]
 SECRET = "The vault opens with seven silver herrings."
 
 
@@ -170,9 +170,7 @@ def test_a_store_that_cannot_be_reached_is_told_and_nothing_breaks(open_hosted):
 def sent(monkeypatch):
     """The statements of every round trip to the server from here on, each a list."""
     trips, run = [], Connection.run
-    monkeypatch.setattr(
-        Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch)
-    )
+    monkeypatch.setattr(Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch))
     return trips
 
 

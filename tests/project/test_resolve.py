@@ -17,7 +17,7 @@ from holdfast import config
 from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.ledger import SqliteLedger
-from holdfast.project.git import normalise_url
+from holdfast.project.git import normalize_url
 from holdfast.project.marker import read_marker, write_marker
 from holdfast.project.resolve import Project, find_candidates, resolve_project
 
@@ -66,7 +66,7 @@ class World:
         return self.tmp / name
 
     def settle(self, folder: Path, **options: bool) -> Project:
-        return resolve_project(find_candidates(str(folder), None, **options), self.ledger, self.noted.__contains__)
+        return resolve_project(find_candidates(str(folder), None, **options), self.ledger.projects, self.noted.__contains__)
 
     def store(self, folder: Path, **options: bool) -> str:
         """As a store does: settle, then there is a folder on the shelf."""
@@ -89,7 +89,7 @@ def world(tmp_path):
 def test_an_override_is_taken_as_it_is_and_remembers_nothing(world):
     folder = world.repository("app", URL)
     found = find_candidates(str(folder), "My.Project_1-x", False)
-    assert resolve_project(found, world.ledger, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
+    assert resolve_project(found, world.ledger.projects, world.noted.__contains__) == Project("My.Project_1-x", (), "override")
     assert not world.home.exists()
 
 
@@ -113,7 +113,7 @@ def test_the_remote_comes_before_the_marker_and_the_marker_before_the_path(world
     folder = world.repository("app")
     by_path = world.settle(folder)
     assert (by_path.how, by_path.id) == ("path", find_candidates(str(folder)).path)
-    marker = write_marker(str(folder), world.ledger, NOW)
+    marker = write_marker(str(folder), world.ledger.projects, NOW)
     assert world.settle(folder) == Project(marker, (), "marker")
     world.git(folder, "remote", "add", "origin", URL)
     by_remote = world.settle(folder)
@@ -200,13 +200,13 @@ def test_all_spellings_of_one_remote_are_one_project(world):
     ],
 )
 def test_different_remotes_are_different_projects(one, other):
-    assert normalise_url(one, "/base") != normalise_url(other, "/base")
+    assert normalize_url(one, "/base") != normalize_url(other, "/base")
 
 
 @pytest.mark.promise("P1")
 def test_ports_and_addresses_in_brackets_are_understood():
-    assert normalise_url("ssh://git@[::1]:22/x/y.git", "/") == normalise_url("git@[::1]:x/y", "/")
-    assert normalise_url("[git.example.com:2222]:x/y", "/") == normalise_url("ssh://git.example.com:2222/x/y", "/")
+    assert normalize_url("ssh://git@[::1]:22/x/y.git", "/") == normalize_url("git@[::1]:x/y", "/")
+    assert normalize_url("[git.example.com:2222]:x/y", "/") == normalize_url("ssh://git.example.com:2222/x/y", "/")
 
 
 @pytest.mark.promise("P1")
@@ -216,7 +216,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
     here = str(tmp_path / "work")
     wanted = (f"{tmp_path}/real", "real")
     for url in (f"{tmp_path}/real.git", f"{tmp_path}/link.git/", f"file://{tmp_path}/real.git", "../link.git"):
-        assert normalise_url(url, here) == wanted, url
+        assert normalize_url(url, here) == wanted, url
 
 
 @pytest.mark.promise("P1")
@@ -236,7 +236,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
 def test_the_raw_url_is_kept_nowhere(world, url):
     folder = world.repository("app", url)
     world.store(folder)
-    world.ledger.put_place("x", "y", "z")
+    world.ledger.projects.put_place("x", "y", "z")
     found = find_candidates(str(folder))
     assert "s3cr3t" not in repr(found)
     kept = b"".join(path.read_bytes() for path in world.home.rglob("*") if path.is_file())
@@ -377,7 +377,7 @@ def test_a_commondir_that_leads_nowhere_falls_through(world):
 @pytest.mark.promise("P1")
 @pytest.mark.parametrize("cwd", ["/nowhere/at/all", "\0", "/a\0b", "", ".", "\ud800", "/" + "x/" * 3000, "/" + "y" * 5000])
 def test_a_strange_folder_still_gives_an_id(world, cwd):
-    project = resolve_project(find_candidates(cwd), world.ledger, world.noted.__contains__)
+    project = resolve_project(find_candidates(cwd), world.ledger.projects, world.noted.__contains__)
     assert is_name(project.id)
 
 
@@ -660,7 +660,7 @@ def test_a_home_that_cannot_be_written_to_still_resolves(world):
 @pytest.mark.promise("P2")
 def test_resolving_can_be_told_to_remember_nothing(world):
     folder = world.repository("app", URL)
-    project = resolve_project(find_candidates(str(folder)), world.ledger, world.noted.__contains__, remember=False)
+    project = resolve_project(find_candidates(str(folder)), world.ledger.projects, world.noted.__contains__, remember=False)
     assert project.how == "remote"
     assert not world.home.exists()
 
@@ -910,8 +910,8 @@ def test_a_corrupt_marker_falls_through_to_the_path_and_is_not_touched(world, ho
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_bytes(CORRUPT[how])
-    world.ledger.put_place("a-project", GOOD["nonce"], str(folder))
-    world.ledger.put_place("empty-nonce", "", str(folder))
+    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_place("empty-nonce", "", str(folder))
     assert world.settle(folder) == Project(find_candidates(str(folder)).path, (), "path")
     assert marker_file(folder).read_bytes() == CORRUPT[how]
     with pytest.raises(Conflict):

@@ -189,13 +189,13 @@ class Memory(MemoryInterface):
         from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return forget.forget_session(self._context, *validate.session(session, client, needed=True))
+        return forget.forget_session(self._context, *validate.session(session, client, required=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
         from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return forget.restore_session(self._context, *validate.session(session, client, needed=True))
+        return forget.restore_session(self._context, *validate.session(session, client, required=True))
 
     def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
         from holdfast.verbs import forget
@@ -244,9 +244,7 @@ class Memory(MemoryInterface):
         from holdfast.verbs import forget_source
 
         self._context.require_enabled()
-        swept = forget_source.forget_by_source(
-            self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere
-        )
+        swept = forget_source.forget_by_source(self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere)
         return swept if dry_run else swept.replace(beyond_reach=self._update_rendered_files())
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:

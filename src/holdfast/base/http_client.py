@@ -137,9 +137,7 @@ class StreamedResponse:
 class HttpClient:
     """Send requests to one host; safe to share between threads, and a forked child opens connections of its own."""
 
-    def __init__(
-        self, url: SplitResult, timeout: Timeout, *, max_bytes: int = _MAX_BYTES, idle_connections: int = 1
-    ) -> None:
+    def __init__(self, url: SplitResult, timeout: Timeout, *, max_bytes: int = _MAX_BYTES, idle_connections: int = 1) -> None:
         self._url, self._timeout, self._max_bytes = url, timeout, max_bytes
         self._idle_connections = idle_connections
         self._ssl = ssl.create_default_context() if url.scheme == "https" else None  # the system's trusted roots
@@ -151,9 +149,7 @@ class HttpClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def request(
-        self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> Response:
+    def request(self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Response:
         """Send a request and return the complete response, whatever its status."""
         with self.stream(method, target, body, headers) as response:
             return Response(response.status, response.headers, response.read())
@@ -254,7 +250,7 @@ class JsonClient:
         self._url = parse_url(url, service)
         self._service = service
         self._timeout = Timeout(connect=seconds, read=seconds, total=seconds)
-        self._token = header_token(token, f"the token for {service}")
+        self._token = check_token(token, f"the token for {service}")
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Response:
         """Send a request once and return its response, whatever its status; raise Unreached if there was none."""
@@ -286,7 +282,7 @@ def parse_url(url: str, service: str, hint: str = _URL_HINT) -> SplitResult:
     return parts
 
 
-def header_token(token: str | None, name: str, hint: str = "Set it again") -> str:
+def check_token(token: str | None, name: str, hint: str = "Set it again") -> str:
     """Return a token that can stand in a header; empty if there is none."""
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():

@@ -29,7 +29,7 @@ def is_blank(line: bytes) -> bool:
     return not line.removeprefix(_BOM).strip()
 
 
-def line_bytes(text_bytes: int) -> int:
+def max_line_bytes(text_bytes: int) -> int:
     """Return the maximum length of a line whose text has at most `text_bytes` bytes."""
     return _ESCAPED * text_bytes + _BESIDE
 
@@ -69,13 +69,13 @@ def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def line_origin(row: dict[str, Any], brings: str) -> Any:
+def line_origin(row: dict[str, Any], importer_origin: str) -> Any:
     """Return the origin of a note's line: the least trusted of what it says, what it was where it was exported, and `brings`.
 
     An unknown exported origin gets the least trust; an unknown origin in the line itself is returned and rejected later.
     """
-    said, source = brings if row.get("origin") is None else row["origin"], row.get("source")
+    said, source = importer_origin if row.get("origin") is None else row["origin"], row.get("source")
     if said not in ORIGINS:
         return said
-    exported = [source.get("origin"), source.get("trust") or brings] if isinstance(source, dict) else []
-    return least_trusted(brings, said, *[one if one in ORIGINS else "web" for one in exported])
+    exported = [source.get("origin"), source.get("trust") or importer_origin] if isinstance(source, dict) else []
+    return least_trusted(importer_origin, said, *[one if one in ORIGINS else "web" for one in exported])

@@ -99,8 +99,8 @@ def _options(options: tuple[Option, ...]) -> list[str]:
 def _setting(setting: Setting) -> str:
     default = Config._defaults[setting.field]
     shown = "" if default is None else f"`{str(default).lower()}`"
-    span = f" ({setting.least:,} to {setting.most:,})" if setting.kind is int and setting.most < 10**9 else ""
-    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.sentence}{span} |"
+    span = f" ({setting.minimum:,} to {setting.maximum:,})" if setting.kind is int and setting.maximum < 10**9 else ""
+    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.description}{span} |"
 
 
 def _kinds(kind: type[errors.HoldfastError]) -> list[type[errors.HoldfastError]]:

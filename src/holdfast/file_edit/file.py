@@ -47,11 +47,11 @@ def read(path: str) -> FileSnapshot:
         raise _unreadable(error, path) from error
 
 
-def check_writable(found: FileSnapshot) -> None:
+def check_writable(snapshot: FileSnapshot) -> None:
     """Raise an error if the file could not be written."""
-    if found.bytes is not None and not os.stat(found.real).st_mode & 0o222:
-        raise DiskTrouble(f"{found.path} is read-only", f"chmod u+w {found.real}")
-    folder = os.path.dirname(found.real)
+    if snapshot.bytes is not None and not os.stat(snapshot.real).st_mode & 0o222:
+        raise DiskTrouble(f"{snapshot.path} is read-only", f"chmod u+w {snapshot.real}")
+    folder = os.path.dirname(snapshot.real)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
@@ -60,26 +60,26 @@ def check_writable(found: FileSnapshot) -> None:
         raise DiskTrouble(f"the folder {folder} is read-only", f"chmod u+w {folder}")
 
 
-def replace(found: FileSnapshot, new: bytes | None, private: bool = False) -> list[str]:
+def replace(snapshot: FileSnapshot, new: bytes | None, private: bool = False) -> list[str]:
     """Replace the file unless it has changed, and return the folders that were created.
 
     A `private` file and its new folders are accessible to their owner only. Raise Conflict if the file has changed.
     """
-    _must_be_the_same(found)
-    if new == found.bytes:
+    _must_be_the_same(snapshot)
+    if new == snapshot.bytes:
         return []
     try:
         if new is None:
-            os.unlink(found.real)
+            os.unlink(snapshot.real)
             return []
-        made = _folders(os.path.dirname(found.real), 0o700 if private else 0o777)
+        made = _folders(os.path.dirname(snapshot.real), 0o700 if private else 0o777)
         try:
-            _write(found, new, 0o600 if private or found.bytes is not None else 0o666)
+            _write(snapshot, new, 0o600 if private or snapshot.bytes is not None else 0o666)
         except BaseException:
             remove_folders(made)
             raise
     except OSError as error:
-        raise from_os(error, f"cannot write {found.path}") from error
+        raise from_os(error, f"cannot write {snapshot.path}") from error
     return made
 
 

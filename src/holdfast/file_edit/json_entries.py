@@ -37,7 +37,7 @@ def put_if_missing(text: str, keys: tuple[str, ...], value: Any) -> str:
     return put(text, keys, value) if root is None or _descend(root, keys)[1] else text
 
 
-def add_item(text: str, keys: tuple[str, ...], value: Any, ours: Ours) -> str:
+def add_item(text: str, keys: tuple[str, ...], value: Any, is_own: Ours) -> str:
     """Return the text with this item in an array, instead of Holdfast's previous item."""
     root = parse(text)
     array, left = _descend(root, keys) if root else (None, keys)
@@ -45,12 +45,12 @@ def add_item(text: str, keys: tuple[str, ...], value: Any, ours: Ours) -> str:
         return put(text, keys, [value])
     if not isinstance(array.value, list):
         raise WrongType(f"{'.'.join(keys)} is no array")
-    mine = next((part for part in array.parts if ours(part.value)), None)
+    mine = next((part for part in array.parts if is_own(part.value)), None)
     if mine is None:
         return _inserted(text, array, None, value)
-    inner = _inner(mine, ours)
+    inner = _inner(mine, is_own)
     if inner and len(inner[0].parts) > 1:  # somebody put more into our group: only our part of it is renewed
-        mine, value = inner[1], _inside(value, ours)
+        mine, value = inner[1], _inside(value, is_own)
     return text if mine.value == value else _replaced(text, mine, value)
 
 
@@ -64,19 +64,19 @@ def remove(text: str, keys: tuple[str, ...]) -> str:
     return text if member is None else remove(_without(text, holder, member), keys)
 
 
-def remove_item(text: str, keys: tuple[str, ...], ours: Ours) -> str:
+def remove_item(text: str, keys: tuple[str, ...], is_own: Ours) -> str:
     """Return the text without Holdfast's items in an array; of a shared item, only Holdfast's part is removed."""
     root = parse(text)
     array, left = _descend(root, keys) if root else (None, keys)
     if array is None or left or not isinstance(array.value, list):
         return text
-    mine = next((part for part in array.parts if ours(part.value)), None)
+    mine = next((part for part in array.parts if is_own(part.value)), None)
     if mine is None:
         return text
-    inner = _inner(mine, ours)
+    inner = _inner(mine, is_own)
     if inner is not None and len(inner[0].parts) > 1:
-        return remove_item(_without(text, *inner), keys, ours)
-    return remove_item(_without(text, array, mine), keys, ours)
+        return remove_item(_without(text, *inner), keys, is_own)
+    return remove_item(_without(text, array, mine), keys, is_own)
 
 
 def exists(text: str, keys: tuple[str, ...]) -> bool:

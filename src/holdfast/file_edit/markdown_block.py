@@ -21,16 +21,16 @@ def _any(_inside: str) -> bool:
     return True
 
 
-def put(text: str, inside: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
+def put(text: str, content: str, begin: str = BEGIN, end: str = END, is_own: Ours = _any) -> str:
     """The text with this in its block, which comes last if there is none yet; with nothing to show, without the block. Of
     several, as a copy or a merge leaves them, the last one stays."""
-    if not inside.strip():
-        return remove(text, begin, end, ours)
-    while len(blocks := _find(_lines(text), begin, end, ours)) > 1:
+    if not content.strip():
+        return remove(text, begin, end, is_own)
+    while len(blocks := _find(_lines(text), begin, end, is_own)) > 1:
         text = _cut(_lines(text), *blocks[0])
     lines = _lines(text)
     newline = "\r\n" if "\r\n" in (lines[blocks[0][0]] if blocks else text) else "\n"
-    body = [one for one in inside.strip("\n").split("\n") if one.strip() not in (begin, end)]  # no mark within the marks
+    body = [one for one in content.strip("\n").split("\n") if one.strip() not in (begin, end)]  # no mark within the marks
     block = newline.join([begin, *body, end]) + newline
     if not blocks:
         return text + _gap(text, newline) + block
@@ -40,10 +40,10 @@ def put(text: str, inside: str, begin: str = BEGIN, end: str = END, ours: Ours =
     return "".join([*lines[:first], block, *lines[last + 1 :]])
 
 
-def remove(text: str, begin: str = BEGIN, end: str = END, ours: Ours = _any) -> str:
+def remove(text: str, begin: str = BEGIN, end: str = END, is_own: Ours = _any) -> str:
     """The text without its block; if that comes last, also without what was put between it and the text before. Where more
     follows after an empty line, one of the two empty lines goes along."""
-    while blocks := _find(_lines(text), begin, end, ours):
+    while blocks := _find(_lines(text), begin, end, is_own):
         text = _cut(_lines(text), *blocks[-1])
     return text
 

@@ -20,7 +20,7 @@ def put(text: str, lines: str) -> str:
     return new
 
 
-def remove(text: str, lines: str, ours: Ours) -> str:
+def remove(text: str, lines: str, is_own: Ours) -> str:
     """Return the text without these lines, even if a program rewrote the file without the marks."""
     without = markdown_block.remove(text, markdown_block.TOML_BEGIN, markdown_block.TOML_END, _is_toml)
     if without != text:
@@ -29,7 +29,7 @@ def remove(text: str, lines: str, ours: Ours) -> str:
         document, told = _loads(text), _loads(lines)
     except ValueError:
         return text  # not ours to mend, and nothing of ours can be told apart in it
-    return _taken(text, told, ours) if _present(document, told, ours) else text
+    return _taken(text, told, is_own) if _present(document, told, is_own) else text
 
 
 def _present(document: Any, told: dict[str, Any], ours: Ours) -> bool:

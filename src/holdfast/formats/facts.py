@@ -2,7 +2,7 @@
 
 A fact is a dated line of a Markdown text: `- [2026-03-27] status: on`, or when it has ended
 `- ~~[2026-03-20] status: off~~ superseded 2026-03-27`. The parser accepts the variants that people write. A dated line that it
-cannot read is not a fact; `find_unreadable` reports it.
+cannot read is not a fact; `find_unreadable_lines` reports it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _ParsedLine(Record):
     problem: str = ""
 
 
-def find_lines(text: str) -> list[FactLine]:
+def find_fact_lines(text: str) -> list[FactLine]:
     """Return the fact lines in order; a closed line without a date ends when the next line of its label begins."""
     if not _DATED_LINE.search(text):
         return []
@@ -105,10 +105,10 @@ def find_lines(text: str) -> list[FactLine]:
     return _fill_missing_ends(found) if any(line.valid_to == "" for line in found) else found
 
 
-def find_unreadable(text: str) -> list[UnreadableLine]:
+def find_unreadable_lines(text: str) -> list[UnreadableLine]:
     """Return the dated lines that look like facts but cannot be read, each with its problem."""
     rows = text.split("\n")
-    readable = {line.line for line in find_lines(text)}
+    readable = {line.line for line in find_fact_lines(text)}
     code_rows = _find_code_rows(rows)
     return [
         UnreadableLine(number, problem)
@@ -243,7 +243,7 @@ def drop_ended_facts(text: str, now: str) -> str:
     if not _DATED_LINE.search(text):
         return text
     rows = text.split("\n")
-    ends = {line.line: line.valid_to for line in find_lines(text)}
+    ends = {line.line: line.valid_to for line in find_fact_lines(text)}
     kept = [row for number, row in enumerate(rows) if not _is_ended(row, ends.get(number, ""), now)]
     return "\n".join(kept) if len(kept) < len(rows) else text
 
@@ -287,7 +287,7 @@ def _fill_missing_ends(lines: list[FactLine]) -> list[FactLine]:
 
 def parse_facts(text: str, subject: str, scope: Scope, path: str, first_line: int) -> list[Fact]:
     """Return the facts that a text states about its subject."""
-    dated = find_lines(text)
+    dated = find_fact_lines(text)
     lines_by_start = _group_by_start(dated)
     return [
         Fact(
@@ -460,7 +460,7 @@ def set_fact(text: str, label: str, value: str, on: str, many: bool) -> FactEdit
 
     With `many`, a label may have several values at a time, so nothing is replaced.
     """
-    label, all_lines = strip_bold(label), find_lines(text)
+    label, all_lines = strip_bold(label), find_fact_lines(text)
     same = [line for line in all_lines if normalize_name(line.label) == normalize_name(label)]
     unchanged = [line for line in same if line.value == value and _already_states(line, on, many)]
     if unchanged:
@@ -487,7 +487,7 @@ def format_line(line: FactLine) -> str:
 def reads_back(label: str, value: str) -> bool:
     """Return whether a line with this label and value is parsed as exactly that."""
     text = format_line(FactLine(0, label, value, "2000-01-01", None))
-    return [(line.label, line.value) for line in find_lines(text)] == [(label, value)]
+    return [(line.label, line.value) for line in find_fact_lines(text)] == [(label, value)]
 
 
 def _to_moment(time: str) -> str:

@@ -148,7 +148,7 @@ def from_working_folder() -> str:
     if any(_is_inside(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""
     seen = resolve.find_candidates(here)
-    return here if seen.place or seen.remote or seen.marker else ""
+    return here if seen.git_folder or seen.remote or seen.marker else ""
 
 
 def first_session_id(*candidates: str | None) -> str | None:

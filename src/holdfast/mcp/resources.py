@@ -14,7 +14,7 @@ from holdfast.mcp import guidance
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import SCOPES, Note
-from holdfast.safety.escape import safe
+from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
 from holdfast.safety.validate import without_secrets
 from holdfast.verbs.brief import render
@@ -56,7 +56,7 @@ def get_prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str])
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
         return _prompt_result(BOOT, text or "Memory is empty so far: nothing to start up from.")
-    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {safe(name[:80])}")
+    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {escape_text(name[:80])}")
 
 
 def _boot(memory: Memory, caller: Caller) -> str:
@@ -70,7 +70,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _describe_note(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = safe(show_hidden(without_secrets(note.text).split("\n", 1)[0]))
+        first = escape_text(show_hidden(without_secrets(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -99,4 +99,4 @@ def _prompt_result(prompt: dict[str, Any], text: str) -> dict[str, Any]:
 
 def _not_found(uri: str, version: str, why: str = "") -> MCPError:
     code = _RESOURCE_NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
-    return MCPError(code=code, message=safe(why) or "No such resource", data={"uri": show_hidden(uri[:500])})
+    return MCPError(code=code, message=escape_text(why) or "No such resource", data={"uri": show_hidden(uri[:500])})

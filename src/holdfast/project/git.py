@@ -109,13 +109,13 @@ def checkout_id(first_line: bytes) -> str:
     return f"checkout-{digest(first_line)[:12]}"
 
 
-def started_here(first_line: bytes) -> bool:
+def starts_with_first_commit(first_line: bytes) -> bool:
     """Return whether the reflog starts with the first commit of this repository."""
     message = first_line.partition(b"\t")[2]
     return first_line.startswith(b"0" * 40) and not message.startswith(b"clone:")
 
 
-def was_cloned(first_line: bytes) -> bool:
+def starts_with_clone(first_line: bytes) -> bool:
     """Return whether the reflog starts with a clone."""
     return first_line.partition(b"\t")[2].startswith(b"clone:")
 
@@ -124,7 +124,7 @@ def remote_id(repository: Repository) -> str | None:
     config = read_regular_file(f"{repository.common}/config", _CONFIG_BYTES)
     urls = _remote_urls(os.fsdecode(config)) if config else {}
     for name in sorted(urls, key=lambda name: (name != "origin", name)):
-        found = normalise_url(urls[name], repository.main)
+        found = normalize_url(urls[name], repository.main)
         if found is not None:
             where, called = found
             return f"{slug(called)}-{short_hex(where, 12)}"
@@ -197,11 +197,11 @@ def _unquoted(value: str) -> str:
     return "".join(out[:kept])
 
 
-def normalise_url(url: str, base: str) -> tuple[str, str] | None:
+def normalize_url(url: str, base: str) -> tuple[str, str] | None:
     """Return the canonical location of a repository, without protocol, user and credentials, and its name."""
     fetcher = _FETCHER.match(url) if "::" in url else None
     if fetcher:  # another program fetches it; only a url in what follows can be understood
-        return normalise_url(url[fetcher.end() :], base) if "://" in url else (url, "remote")
+        return normalize_url(url[fetcher.end() :], base) if "://" in url else (url, "remote")
     scheme, separator, rest = url.partition("://")
     if separator and scheme.translate(_SCHEME_MARKS).isalnum():
         authority, _, path = rest.partition("/")
@@ -261,7 +261,7 @@ def real_path(path: str) -> str:
         return os.path.normpath(path)
 
 
-def same_folder(one: str, other: str) -> bool:
+def is_same_folder(one: str, other: str) -> bool:
     if one == other:
         return True
     try:

@@ -7,7 +7,7 @@ import os
 from holdfast.base.ids import digest, is_name
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, from_os
-from holdfast.project.git import read_regular_file, real_path, same_folder, slug
+from holdfast.project.git import is_same_folder, read_regular_file, real_path, slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def is_valid_here(marker: Marker, registry: Registry) -> bool:
     seen = registry.place(marker.id)
     if seen is None or seen[0] != marker.nonce:
         return False
-    if same_folder(seen[1], marker.folder):
+    if is_same_folder(seen[1], marker.folder):
         return True
     original = read_marker(seen[1])
     return original is None or original.nonce != marker.nonce
@@ -60,7 +60,7 @@ def is_valid_here(marker: Marker, registry: Registry) -> bool:
 
 def record_location(id: str, nonce: str, path: str, registry: Registry) -> None:
     seen = registry.place(id)
-    if seen is None or seen[0] != nonce or not same_folder(seen[1], path):
+    if seen is None or seen[0] != nonce or not is_same_folder(seen[1], path):
         registry.put_place(id, nonce, path)
 
 

@@ -15,14 +15,14 @@ from holdfast.project.git import (
     checkout_id,
     find_repository,
     first_reflog_line,
+    is_same_folder,
     parent_folders,
     path_id,
     real_path,
     remote_id,
-    same_folder,
     short_hex,
-    started_here,
-    was_cloned,
+    starts_with_clone,
+    starts_with_first_commit,
 )
 from holdfast.project.marker import MARKER_FILE, MARKER_FOLDER, Marker, is_marked, is_valid_here, read_marker, record_location
 from holdfast.project.repository_id import read_id, write_id
@@ -56,7 +56,7 @@ class Candidates(Record):
     checkout: str | None = None
     cloned: bool = False
     is_clone: bool = False  # git's reflog still says that it was cloned
-    place: str = ""  # git's folder for all worktrees; moves with the checkout
+    git_folder: str = ""  # git's folder for all worktrees; moves with the checkout
     git_id: str | None = None  # from the id that Holdfast wrote into git's folder
     worktree: str = ""  # what is added to the ids of a worktree that has a memory of its own
     folder: str = ""  # the folder a person would name: the main checkout, or the worktree if it is on its own
@@ -102,9 +102,9 @@ def _look_at(repository: Repository, marked: str | None, isolate: bool) -> Candi
         remote=remote + own if remote else None,
         marker=read_marker(marked) if marked else None,
         checkout=checkout_id(first) + own_checkout if first else None,
-        cloned=first is not None and not started_here(first),
-        is_clone=first is not None and was_cloned(first),
-        place=repository.common,
+        cloned=first is not None and not starts_with_first_commit(first),
+        is_clone=first is not None and starts_with_clone(first),
+        git_folder=repository.common,
         git_id=_git_id(kept, own_checkout) if kept else None,
         worktree=own_checkout,
         folder=repository.root if apart else repository.main,
@@ -203,12 +203,12 @@ class _Evidence:
 
     def _path_was_left(self) -> bool:
         """Whether the repository that this path's id belongs to lives elsewhere now: a new one here is another project."""
-        place, id = self.candidates.place, self.led(self.candidates.path)
+        place, id = self.candidates.git_folder, self.led(self.candidates.path)
         if not place or self.candidates.git_id is not None or not self.has_notes(id):
             return False
         for alias, project in self.registry.links().items():
             seen = self.registry.place(alias) if alias.startswith("git:") and project == id else None
-            if seen is not None and not same_folder(seen[1], place) and _same_id(alias, read_id(seen[1])):
+            if seen is not None and not is_same_folder(seen[1], place) and _same_id(alias, read_id(seen[1])):
                 return True
         return False
 
@@ -281,9 +281,9 @@ class _Evidence:
             if known_by.startswith("git:"):
                 self._follow(known_by, id)
             if not known_by.endswith(self._twin("")):
-                record_location(known_by, "", candidates.place, self.registry)
+                record_location(known_by, "", candidates.git_folder, self.registry)
             if candidates.path in (id, self.primary):
-                record_location(candidates.path, "", candidates.place, self.registry)
+                record_location(candidates.path, "", candidates.git_folder, self.registry)
         if marker is not None:
             record_location(marker.id, marker.nonce, marker.folder, self.registry)
         if noted:
@@ -293,10 +293,10 @@ class _Evidence:
     def _kept_in_git(self) -> str | None:
         """Return the repository's id, and write one if it is missing or if this is a copy of another repository."""
         candidates = self.candidates
-        if not candidates.place or (candidates.git_id is not None and self.git_id == candidates.git_id):
+        if not candidates.git_folder or (candidates.git_id is not None and self.git_id == candidates.git_id):
             return self.git_id
         copied = candidates.git_id.removeprefix("git:")[:_ID_LENGTH] if candidates.git_id is not None else None
-        kept = write_id(candidates.place, instead=copied)
+        kept = write_id(candidates.git_folder, instead=copied)
         if kept and candidates.is_clone:  # git's reflog forgets it
             self.registry.link(_CLONED + _git_id(kept, candidates.worktree), self.primary)
         return _git_id(kept, candidates.worktree) if kept else self.git_id
@@ -318,14 +318,14 @@ class _Evidence:
     def _own(self, id: str | None, stands: Callable[[str], bool]) -> str | None:
         """A copy, or a twin made in the same second, must not pass for the repository whose id it has: `stands` says
         whether that one is still where it was last seen."""
-        place = self.candidates.place
+        place = self.candidates.git_folder
         seen = self.registry.place(id) if id else None
-        if id is None or seen is None or same_folder(seen[1], place):
+        if id is None or seen is None or is_same_folder(seen[1], place):
             return id
         return self._twin(id) if stands(seen[1]) or self.registry.canonical(self._twin(id)) else id
 
     def _twin(self, id: str) -> str:
-        return f"{id}-at-{short_hex(self.candidates.place, 8)}"
+        return f"{id}-at-{short_hex(self.candidates.git_folder, 8)}"
 
     def _link(self, alias: str, project: str) -> str:
         now = self.registry.canonical(alias)

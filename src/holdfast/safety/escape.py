@@ -17,7 +17,7 @@ _TAG = pattern(  # a closing tag, a comment, a tag with attributes, or one with 
 )
 
 
-def safe(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return the text so that it cannot close the block, open a fence or a tag that means something, or hide anything."""
     plain = make_visible(text).replace("\r", "").replace("\t", " ")
     if not any(bad in plain for bad in _SUSPECT):
@@ -26,8 +26,8 @@ def safe(text: str) -> str:
     return _TAG.sub("‹", plain)
 
 
-def flat(text: str, most: int) -> str:
+def flatten(text: str, max_chars: int) -> str:
     """Return at most `most` characters of the text on one line, made safe, with a mark where text was cut."""
     lines = [line.strip(" \t\r") for line in text.split("\n")]
     joined = " / ".join([line for line in lines if line])
-    return safe(joined[:most]) + (CUT_MARK if len(joined) > most else "")
+    return escape_text(joined[:max_chars]) + (CUT_MARK if len(joined) > max_chars else "")

@@ -100,18 +100,18 @@ def _is_address(what: str) -> bool:
     return what.startswith("//") or ("." in first.strip(".") and not first.startswith("."))
 
 
-def parse_source_query(what: str) -> tuple[str, str]:
+def parse_source_query(query: str) -> tuple[str, str]:
     """Return the kind (session, client, agent, origin, note or made) and the name of the source that a caller asks for."""
-    if not isinstance(what, str) or not what.strip() or not what.isprintable():
+    if not isinstance(query, str) or not query.strip() or not query.isprintable():
         raise UsageError("which source?", _QUERY_FIX)
-    kind, colon, name = what.strip().partition(":")
+    kind, colon, name = query.strip().partition(":")
     if colon and kind in ("session", "client", "agent", "origin", "note") and not name.startswith("//"):
         if not name:
             raise UsageError(f"which {kind}?", _QUERY_FIX)
         if kind == "origin" and name not in ORIGINS:
             raise UsageError("unknown origin", f"One of: {', '.join(ORIGINS)}")
         return kind, name
-    return "made", what.strip()
+    return "made", query.strip()
 
 
 def source_matches(source: Source, kind: str, names: tuple[str, ...]) -> bool:
@@ -125,13 +125,15 @@ def source_matches(source: Source, kind: str, names: tuple[str, ...]) -> bool:
     return any(is_within(one, name) for one in source.made_from for name in names)
 
 
-def is_within(what: str, name: str) -> bool:
+def is_within(source: str, name: str) -> bool:
     """Return whether a source equals a name or starts with it.
 
     URLs are compared as a browser resolves them; a host is not the start of a longer host name.
     """
     kind, sign, _ = name.partition("://")
-    return _starts_with(what, name) or _starts_with(_normalize_address(what, kind if sign else ""), _normalize_address(name))
+    return _starts_with(source, name) or _starts_with(
+        _normalize_address(source, kind if sign else ""), _normalize_address(name)
+    )
 
 
 def _starts_with(what: str, name: str) -> bool:

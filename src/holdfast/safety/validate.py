@@ -48,7 +48,7 @@ _JSON_KINDS = {
 _CONTEXT_CHARS = 16 * 1024  # before and after an excerpt, where the rest of a secret may be
 
 
-def text(value: object, cap: int, what: str = "a note", before: str = "", allowed: bool = False) -> str:
+def text(value: object, max_bytes: int, description: str = "a note", before: str = "", allowed: bool = False) -> str:
     """Return a text that may be stored; secrets that are also in the text `before`, or if `allowed` all secrets, may stay."""
     value = decode_text(value)
     if not value.strip().strip("\ufeff"):
@@ -56,12 +56,12 @@ def text(value: object, cap: int, what: str = "a note", before: str = "", allowe
     if "\0" in value:
         raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
     size = len(encode_text(value))
-    if size > cap:
-        more = ", or raise notes.max_bytes" if what == "a note" else ""
+    if size > max_bytes:
+        more = ", or raise notes.max_bytes" if description == "a note" else ""
         fix = f"Split it, keep a summary with a pointer to the source{more}"
-        raise TooLarge(f"{what} may have {cap:,} bytes, this has {size:,}", fix)
+        raise TooLarge(f"{description} may have {max_bytes:,} bytes, this has {size:,}", fix)
     if not allowed:
-        reject_secrets(value, what, before)
+        reject_secrets(value, description, before)
     return value
 
 
@@ -77,7 +77,7 @@ def decode_text(value: object) -> str:
     return value
 
 
-def reject_secrets(value: str, what: str, before: str = "", fix: str | Template = "") -> None:
+def reject_secrets(value: str, description: str, before: str = "", fix: str | Template = "") -> None:
     """Raise SecretFound, which names the rule and the line but never the secret (S2)."""
     value = _as_seen(value)
     if is_surely_clean(value):
@@ -88,7 +88,7 @@ def reject_secrets(value: str, what: str, before: str = "", fix: str | Template 
     if found:
         insist = command("store --allow-secret WHY")
         fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
-        raise SecretFound(f"{what} seems to hold a secret: {secrets.describe(value, found)}", fix)
+        raise SecretFound(f"{description} seems to hold a secret: {secrets.describe(value, found)}", fix)
 
 
 def allow_secret(body: str, origin: str, why: object) -> tuple[str, str]:
@@ -180,16 +180,16 @@ def _redact_excerpt(value: Excerpt) -> tuple[str, tuple[str, ...]]:
     return clean, tuple(dict.fromkeys([*[hit.rule for hit in hits], *rules]))
 
 
-def string(value: object, what: str, needed: bool = False) -> str | None:
+def string(value: object, field_name: str, required: bool = False) -> str | None:
     """Return a string, or None if it may be left out."""
-    if isinstance(value, str) or (value is None and not needed):
+    if isinstance(value, str) or (value is None and not required):
         return value
-    raise UsageError(Template(field(what), f" must be a string, not {type(value).__name__}"), f"Give the {what}")
+    raise UsageError(Template(field(field_name), f" must be a string, not {type(value).__name__}"), f"Give the {field_name}")
 
 
-def session(session: object, client: object, needed: bool = False) -> tuple[Any, Any]:
+def session(session: object, client: object, required: bool = False) -> tuple[Any, Any]:
     """Return the session and its client."""
-    return string(session, "session", needed), string(client, "client")
+    return string(session, "session", required), string(client, "client")
 
 
 def encode_text(value: str) -> bytes:
@@ -214,11 +214,11 @@ def existing_key(value: object) -> str:
     return key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))
 
 
-def name(value: object, what: str) -> str:
+def name(value: object, kind: str) -> str:
     """Return a valid id of a project, agent or session."""
     if not isinstance(value, str) or not is_name(value):
         raise InvalidKey(
-            f"not a valid {what}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+            f"not a valid {kind}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
         )
     return value
 
@@ -253,14 +253,16 @@ def tags(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-def one_line(value: object, what: str, most: int = 2000) -> str:
+def one_line(value: object, field_name: str, max_chars: int = 2000) -> str:
     """Return a subject, label or value of a fact: one line of at most `most` characters."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidText(f"empty {what}", "A fact has a subject, a label and a value")
+        raise InvalidText(f"empty {field_name}", "A fact has a subject, a label and a value")
     if not value.isprintable() and _CONTROL.search(value):
-        raise InvalidText(f"a line break or control character in the {what}", "A fact stands on one line")
-    if len(value) > most:
-        raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}", "Store it as a note")
+        raise InvalidText(f"a line break or control character in the {field_name}", "A fact stands on one line")
+    if len(value) > max_chars:
+        raise TooLarge(
+            f"the {field_name} of a fact may have {max_chars} characters, this has {len(value)}", "Store it as a note"
+        )
     return " ".join(value.split(" ")).strip()
 
 

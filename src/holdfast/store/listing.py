@@ -112,6 +112,6 @@ def _escape(text: str) -> str:
     """Return a text as a briefing shows it; most texts need no change, and then nothing is imported."""
     if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
         return text
-    from holdfast.safety.escape import safe
+    from holdfast.safety.escape import escape_text
 
-    return safe(text).replace("\n", " ")
+    return escape_text(text).replace("\n", " ")

@@ -143,7 +143,7 @@ def restore_session(context: Context, session: str, client: str | None) -> Logge
             if not file.restore(name):
                 raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
             _refresh_transcripts(context, scope)
-            turns = sum([transcript.parse(line.data) is not None for line in file.read_lines()])
+            turns = sum([transcript.parse_line(line.data) is not None for line in file.read_lines()])
             return Logged(session, file_client, turns, 0, file.path)
     raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
 

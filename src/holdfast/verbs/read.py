@@ -131,7 +131,7 @@ def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None =
     first = found.lines[0]
     lines = transcript_file.read_lines(Position(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
-        turn = transcript.parse(data)
+        turn = transcript.parse_line(data)
         if turn is None or turn.id != found.turn:
             return None
         return Hit(

@@ -554,7 +554,7 @@ def _note_path(kind: str, key: str, suffix: str = "") -> str:
 
 
 def _session_fields(session: object, client: object) -> dict[str, Any]:
-    name, of_client = validate.session(session, client, needed=True)
+    name, of_client = validate.session(session, client, required=True)
     return drop_none({"session": name, "client": of_client})
 
 

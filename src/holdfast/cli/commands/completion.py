@@ -131,7 +131,7 @@ def _trash(words: ParsedArguments) -> list[tuple[str, str]]:
 def _settings(_: ParsedArguments) -> list[tuple[str, str]]:
     from holdfast.config import SETTINGS
 
-    return [(setting.name, setting.sentence) for setting in SETTINGS]
+    return [(setting.name, setting.description) for setting in SETTINGS]
 
 
 def _clients(_: ParsedArguments) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
         {
             "name": setting.name, "value": _shown(setting, getattr(now, setting.field)),
             "from": configuration.setting_source(setting, home),
-            "env": setting.env or None, "sentence": setting.sentence,
+            "env": setting.env or None, "sentence": setting.description,
         }
         for setting in settings
     ]  # fmt: skip

@@ -14,11 +14,11 @@ _KEPT = "turns before it may be kept, and none is ever added twice"
 
 
 def log(call: Invocation) -> int:
-    from holdfast.base.json_lines import line_bytes
+    from holdfast.base.json_lines import max_line_bytes
     from holdfast.cli.commands.import_notes import objects
     from holdfast.formats import transcript as turns
 
-    said = (row for _, row in objects(call["file"], line_bytes(turns.TURN_BYTES), _KEPT))
+    said = (row for _, row in objects(call["file"], max_line_bytes(turns.TURN_BYTES), _KEPT))
     logged = call.memory.log(said, **call.given("session", "client", "scope", "redact"))
     return call.answer(logged, _tell_logged)
 

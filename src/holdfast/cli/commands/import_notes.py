@@ -64,7 +64,7 @@ def _rows(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastE
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
         for row in objects(
-            call["file"], _VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes), "nothing was imported"
+            call["file"], _VERSIONS * json_lines.max_line_bytes(call.memory.config.note_bytes), "nothing was imported"
         ):
             if not json_lines.is_left_out_line(row[1]):
                 rows.append(row)

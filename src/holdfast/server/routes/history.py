@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api.memory import context_of
 from holdfast.errors import from_os
-from holdfast.formats.importers.detect import dialects
+from holdfast.formats.importers.detect import all_dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
 from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
@@ -51,7 +51,7 @@ class ImportTranscript(ScopedRequest, kw_only=True):
     ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
         Literal["claude-code", "codex", "gemini", "chat"],
-        choices("How it is written, if not as that program's own.", tuple(dialects())),
+        choices("How it is written, if not as that program's own.", tuple(all_dialects())),
     ] | UnsetType = UNSET  # fmt: skip
     name: Annotated[
         str,
@@ -129,8 +129,12 @@ def _import_file(request: AuthorizedRequest, params: ImportTranscript, file: IO[
     name = or_none(params.name) or request.target.session or digest[:16]
     descriptor = os.dup(file.fileno())
     logged = import_upload(
-        context_of(request.memory), descriptor, name,
-        client=or_none(params.client), scope=params.scope, written=or_none(params.written),
+        context_of(request.memory),
+        descriptor,
+        name,
+        client=or_none(params.client),
+        scope=params.scope,
+        written=or_none(params.written),
     )
     return ImportedSessions(sessions=list(logged)).as_dict()
 

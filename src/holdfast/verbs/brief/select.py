@@ -184,9 +184,9 @@ def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: s
     shown as it is."""
     if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
-    from holdfast.formats.facts import find_lines
+    from holdfast.formats.facts import find_fact_lines
 
-    dated = {one.line: one for one in find_lines(note.text)}
+    dated = {one.line: one for one in find_fact_lines(note.text)}
     rows = note.text.split("\n")
     if not all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")):
         return False
@@ -387,7 +387,7 @@ def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe
     from holdfast.index import tokenizer
 
     subject = find_title(note.text, note.key)
-    dated = facts.find_lines(note.text)
+    dated = facts.find_fact_lines(note.text)
     if not dated:
         return _view(note, now, set(), unsafe)
     folders = context.visible_folders(None)

@@ -292,7 +292,7 @@ def _check_facts(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
     found: list[Problem] = []
     more = 0
     for file in _list_fact_files(context, scopes):
-        lines = facts.find_unreadable(file.text)
+        lines = facts.find_unreadable_lines(file.text)
         if lines and len(found) < _MAX_FACT_FILES:
             path = hide_secrets(f"{file.scope}/{file.part}/{file.name}")
             fix = fixes.edit(os.path.join(context.config.home, "shelf", file.scope, file.part, file.name))

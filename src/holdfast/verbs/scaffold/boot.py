@@ -11,7 +11,7 @@ from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.safety import validate
-from holdfast.safety.escape import CUT_MARK, safe
+from holdfast.safety.escape import CUT_MARK, escape_text
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
 from holdfast.verbs.scaffold.inbox import list_unread
@@ -148,8 +148,8 @@ def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | 
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    escaped = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Section(name=name, path=safe(path), date=date, lines=tuple(escaped), scope=scope.kind)
+    escaped = escape_text("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Section(name=name, path=escape_text(path), date=date, lines=tuple(escaped), scope=scope.kind)
 
 
 def _read_outbox(tree: Tree) -> str:
