@@ -236,7 +236,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
 def test_the_raw_url_is_kept_nowhere(world, url):
     folder = world.repository("app", url)
     world.store(folder)
-    world.ledger.projects.put_place("x", "y", "z")
+    world.ledger.projects.put_location("x", "y", "z")
     found = find_candidates(str(folder))
     assert "s3cr3t" not in repr(found)
     kept = b"".join(path.read_bytes() for path in world.home.rglob("*") if path.is_file())
@@ -641,7 +641,7 @@ def refuse_writes(ledger: SqliteLedger) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("written")
 
-    ledger.projects.link = ledger.projects.put_place = refuse
+    ledger.projects.link = ledger.projects.put_location = refuse
 
 
 @pytest.mark.promise("P2")
@@ -653,7 +653,7 @@ def test_a_home_that_cannot_be_written_to_still_resolves(world):
     def full(*_: object, **__: object) -> None:
         raise DiskTrouble("full", "Free some space")
 
-    world.ledger.projects.link = world.ledger.projects.put_place = full
+    world.ledger.projects.link = world.ledger.projects.put_location = full
     assert world.settle(folder) == Project(id, (), "remote")
 
 
@@ -832,7 +832,7 @@ def test_a_marked_folder_that_moved_keeps_its_project_again_and_again(world, mar
     for name in ("first", "second"):
         marked = marked.rename(world.tmp / name)
         assert world.settle(marked).id == world.marker_id
-        assert world.ledger.projects.place(world.marker_id)[1] == str(marked)
+        assert world.ledger.projects.find_location(world.marker_id)[1] == str(marked)
     (world.tmp / "marked").mkdir()
     assert world.settle(world.tmp / "marked").id != world.marker_id
 
@@ -865,16 +865,16 @@ def test_a_moved_folder_is_known_though_an_unmarked_one_took_its_place(world, ma
 
 @pytest.mark.promise("P3")
 def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked):
-    place = world.ledger.projects.place(world.marker_id)
+    place = world.ledger.projects.find_location(world.marker_id)
     (world.tmp / "name").symlink_to(marked)
-    world.ledger.projects.put_place(world.marker_id, place[0], str(world.tmp / "name"))
+    world.ledger.projects.put_location(world.marker_id, place[0], str(world.tmp / "name"))
     assert world.settle(marked).id == world.marker_id
 
 
 @pytest.mark.promise("P3")
 def test_a_marker_of_another_home_is_foreign(world, marked):
     stranger = SqliteLedger(str(world.tmp / "other-home"))
-    project = resolve_project(find_candidates(str(marked)), stranger, world.noted.__contains__)
+    project = resolve_project(find_candidates(str(marked)), stranger.projects, world.noted.__contains__)
     assert project == Project(find_candidates(str(marked)).path, (), "path")
     with pytest.raises(Conflict) as refusal:
         write_marker(str(marked), stranger.projects, NOW)
@@ -910,8 +910,8 @@ def test_a_corrupt_marker_falls_through_to_the_path_and_is_not_touched(world, ho
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_bytes(CORRUPT[how])
-    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
-    world.ledger.projects.put_place("empty-nonce", "", str(folder))
+    world.ledger.projects.put_location("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_location("empty-nonce", "", str(folder))
     assert world.settle(folder) == Project(find_candidates(str(folder)).path, (), "path")
     assert marker_file(folder).read_bytes() == CORRUPT[how]
     with pytest.raises(Conflict):
@@ -924,7 +924,7 @@ def test_the_good_marker_of_the_corrupt_ones_would_be_honoured(world):
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_text(json.dumps(GOOD))
-    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_location("a-project", GOOD["nonce"], str(folder))
     assert world.settle(folder) == Project("a-project", (), "marker")
 
 

@@ -394,7 +394,7 @@ def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
 
 def _check_ledger(context: Context, fixes: Fixes) -> list[Problem]:
     try:
-        context.ledger.projects.canonical("")  # any query: a damaged ledger sets itself aside
+        context.ledger.projects.find_project("")  # any query: a damaged ledger sets itself aside
     except HoldfastError as error:
         return [Problem("ledger", error.message, fixes.free_space_first() or error.fix, _LEDGER)]
     if context.ledger.problem:
