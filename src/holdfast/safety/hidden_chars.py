@@ -114,7 +114,7 @@ def _text_offset(shifts: list[_Shift], visible_offset: int) -> int | None:
     """Return the offset in the text of an offset in the visible text; None within a mark."""
     from bisect import bisect_left
 
-    before = bisect_left(shifts, visible_offset, key=lambda one: one.start)  # the number of marks that begin earlier
+    before = bisect_left(shifts, visible_offset, key=lambda shift: shift.start)  # the number of marks that begin earlier
     if not before:
         return visible_offset
     last = shifts[before - 1]

@@ -1,4 +1,4 @@
-"""Stored text as a model is shown it: no secrets, hidden characters as marks, and nothing that opens a tag or a fence."""
+"""Prepare stored text for a model: without secrets, with marks for hidden characters, and with escaped tags and fences."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ def show_hidden(value: Any) -> Any:
 
 def escape_markup(text: str) -> str:
     """Return the text with the first character of each tag and all characters of each fence as JSON escapes."""
-    return _OPENING.sub(lambda match: "".join([f"\\u{ord(sign):04x}" for sign in match.group()]), text)
+    return _OPENING.sub(lambda match: "".join([f"\\u{ord(char):04x}" for char in match.group()]), text)

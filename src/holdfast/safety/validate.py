@@ -79,12 +79,13 @@ def decode_text(value: object) -> str:
 
 def reject_secrets(value: str, description: str, before: str = "", fix: str | Template = "") -> None:
     """Raise SecretFound, which names the rule and the line but never the secret (S2)."""
-    value = _as_seen(value)
+    value = _strip_hidden(value)
     if is_surely_clean(value):
         return
     from holdfast.safety import secrets
 
-    found = tuple([one for one in secrets.find_secrets(value) if not before or value[one.start : one.end] not in before])
+    matches = secrets.find_secrets(value)
+    found = tuple([match for match in matches if not before or value[match.start : match.end] not in before])
     if found:
         insist = command("store --allow-secret WHY")
         fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
@@ -109,7 +110,7 @@ def redact(value: str) -> tuple[str, tuple[str, ...]]:
 
     If hidden characters split a secret, they are removed too; raise TooLarge if the text is too long to search.
     """
-    seen = _as_seen(value) if isinstance(value, str) else ""  # `text` rejects other types
+    seen = _strip_hidden(value) if isinstance(value, str) else ""  # `text` rejects other types
     if is_surely_clean(seen):
         return value, ()
     from holdfast.safety import secrets
@@ -118,7 +119,7 @@ def redact(value: str) -> tuple[str, tuple[str, ...]]:
     return (clean, rules) if rules else (value, ())
 
 
-def _as_seen(value: str) -> str:
+def _strip_hidden(value: str) -> str:
     """Return the text without hidden characters, which must not hide a secret."""
     if value.isascii() and "\x1b" not in value and "\b" not in value:
         return value
@@ -165,7 +166,7 @@ def redact_or_withhold(value: str) -> tuple[str, tuple[str, ...]]:
 
 def _redact_excerpt(value: Excerpt) -> tuple[str, tuple[str, ...]]:
     """Redact secrets that reach into or out of the excerpt, then those within it."""
-    before, piece, after = _as_seen(value.before), _as_seen(value), _as_seen(value.after)
+    before, piece, after = _strip_hidden(value.before), _strip_hidden(value), _strip_hidden(value.after)
     whole, start, end = f"{before}{piece}{after}", len(before), len(before) + len(piece)
     if is_surely_clean(whole):
         return str(value), ()
@@ -254,7 +255,7 @@ def tags(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def one_line(value: object, field_name: str, max_chars: int = 2000) -> str:
-    """Return a subject, label or value of a fact: one line of at most `most` characters."""
+    """Return a subject, label or value of a fact: one line of at most `max_chars` characters."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidText(f"empty {field_name}", "A fact has a subject, a label and a value")
     if not value.isprintable() and _CONTROL.search(value):
@@ -284,18 +285,19 @@ def fact(
     `reads_back` tells whether a line with this label and value is parsed as exactly that. Only the value is redacted, but the
     label helps to recognize a secret.
     """
-    about, name, said = one_line(subject, "subject", 200), label(label_), one_line(value, "value")
-    before = f"{about}\n{name}: "
-    clean, rules = redact(before + said) if is_redacting else (before + said, ())
+    valid_subject, valid_label, valid_value = one_line(subject, "subject", 200), label(label_), one_line(value, "value")
+    before = f"{valid_subject}\n{valid_label}: "
+    clean, rules = redact(before + valid_value) if is_redacting else (before + valid_value, ())
     if clean.startswith(before):
-        said = clean.removeprefix(before)
-    fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
-    reject_secrets(before + said, "the fact", fix=fix)
-    if not reads_back(name, said):
+        valid_value = clean.removeprefix(before)
+    secret_fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
+    reject_secrets(before + valid_value, "the fact", fix=secret_fix)
+    if not reads_back(valid_label, valid_value):
         raise InvalidText(
-            f"the value {_show(said)} reads like a closed fact", "Leave out `superseded DATE`; give the date of the fact itself"
+            f"the value {_show(valid_value)} reads like a closed fact",
+            "Leave out `superseded DATE`; give the date of the fact itself",
         )
-    return about, name, said, rules
+    return valid_subject, valid_label, valid_value, rules
 
 
 def path(value: object) -> tuple[str, ...]:

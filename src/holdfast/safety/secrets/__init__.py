@@ -89,7 +89,7 @@ def _merge_overlaps(matches: list[SecretMatch]) -> list[SecretMatch]:
     """Return the matches in order; overlapping ones become one with the name of the most specific rule."""
     ranks = rule_ranks()
     kept: list[SecretMatch] = []
-    for match in sorted(matches, key=lambda one: (one.start, -one.end)):
+    for match in sorted(matches, key=lambda each: (each.start, -each.end)):
         last = kept[-1] if kept else None
         if last is None or match.start >= last.end:
             kept.append(match)

@@ -61,7 +61,7 @@ def _build_tables() -> _Tables:
     from holdfast.safety.secrets.anchors import ANCHORS
 
     classes = bytes([byte & 31 if 97 <= byte <= 122 else 0 if byte <= 32 else 27 + byte % 5 for byte in range(256)])
-    anchors = sorted([anchor.encode() for anchor in ANCHORS], key=lambda one: len(one) > 3)  # short ones share few groups
+    anchors = sorted([anchor.encode() for anchor in ANCHORS], key=lambda anchor: len(anchor) > 3)  # short ones share few groups
     tables = [bytearray(256), bytearray(256), bytearray(256)]
     for group in range(8):
         members = anchors[group * len(anchors) // 8 : (group + 1) * len(anchors) // 8]
