@@ -118,7 +118,7 @@ class Database:
         if not isinstance(error, ERRORS):
             return error
         if not isinstance(error, apsw.BusyError | apsw.LockedError):
-            self.close()  # its files may be gone, or its log open for reading only: the next use opens it again
+            self.close()  # its files may be deleted, or its log open for reading only: the next use opens it again
         return translate_error(error, self._path)
 
     def _should_be_writable(self) -> bool:
@@ -235,7 +235,7 @@ class Database:
         """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
 
     def _make(self) -> apsw.Connection:
-        """Return a connection to a new file; of many processes that come here at once, one creates it."""
+        """Return a connection to a new file; of several concurrent processes, one creates it."""
         with Lock(self._home, os.path.basename(self._path), self._seconds):
             db = self._connect()
             if db is not None:
@@ -296,7 +296,7 @@ class Database:
 
     def _tune(self, db: apsw.Connection) -> None:
         db.set_busy_handler(make_busy_handler(self._seconds))
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # so that a short command does not write the whole log
         db.execute(_PRAGMAS).fetchall()
 
 
@@ -345,18 +345,18 @@ class Transaction:
 
 def translate_error(error: BaseException, path: str) -> HoldfastError:
     """Return an error of SQLite as one of Holdfast's."""
-    what = f"{os.path.basename(path)}: {error}"
+    message = f"{os.path.basename(path)}: {error}"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Busy(what, "Another process holds it; try again in a moment")
+        return Busy(message, "Another process holds it; try again in a moment")
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError | apsw.CantOpenError) and _is_disk_full(path)):
-        return no_space(what, os.path.dirname(path))
+        return no_space(message, os.path.dirname(path))
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+        return DiskTrouble(message, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):
-        return DiskTrouble(what, Template("Check the disk, then run ", DOCTOR))
+        return DiskTrouble(message, Template("Check the disk, then run ", DOCTOR))
     if isinstance(error, (*DAMAGE_ERRORS, UnicodeDecodeError)):
-        return Damaged(what, Template("Run ", DOCTOR))
-    return Trouble(what, Template("Run ", DOCTOR))
+        return Damaged(message, Template("Run ", DOCTOR))
+    return Trouble(message, Template("Run ", DOCTOR))
 
 
 def _is_disk_full(path: str) -> bool:
@@ -430,11 +430,13 @@ _held: list[Database] = []
 def is_open(path: str) -> bool:
     """Return whether this process has a database open."""
     real = os.path.realpath(path)
-    return any(one._path == real and one._db is not None for reference in list(databases) if (one := reference()))
+    return any(
+        database._path == real and database._db is not None for reference in list(databases) if (database := reference())
+    )
 
 
 def _before_fork() -> None:
-    for database in [one for reference in list(databases) if (one := reference())]:
+    for database in [database for reference in list(databases) if (database := reference())]:
         database.lock.acquire()
         database.close()
         database.times_closed += 1

@@ -1,4 +1,4 @@
-"""Frontmatter: the YAML between `---` lines at the start of a file.
+"""Parse and format frontmatter: the YAML between `---` lines at the start of a file.
 
 Values in the form that Holdfast writes are read without a YAML parser; anything else goes through PyYAML. Comments that people
 add stay in the file.
@@ -196,7 +196,7 @@ def _is_comment(line: str) -> bool:
 
 
 class FileHeader(Record):
-    """What the frontmatter of a file in the tree says, and what is wrong with it."""
+    """The frontmatter of a file in the tree, and its problem if it has one."""
 
     name: str = ""
     description: str = ""

@@ -1,4 +1,6 @@
-"""The file of a note: frontmatter, text and history. Parsing keeps every byte; writing changes only Holdfast's own parts.
+"""Parse and render the file of a note: frontmatter, text and history.
+
+Parsing keeps every byte; writing changes only Holdfast's own parts.
 
     ---
     id: 01K9Z6V0M4Q2ABCD          fields, one line each as Holdfast writes them; anything else that people add is kept
@@ -56,7 +58,7 @@ class NoteFile(Record):
 
 
 class NoteHeader(Record):
-    """What the frontmatter says, as far as it can be read; `problems` names the rest."""
+    """The fields of the frontmatter that can be read; `problems` names the others."""
 
     id: str = ""
     type: str = "project"
@@ -341,8 +343,9 @@ def _parse_source(value: Any) -> Source:
     if (origin := ORIGINS[0] if origin is None else origin) not in ORIGINS:
         origin = "web"  # an unknown origin gets the least trust
     given = value.get("from", ())
-    made_from = [one for one in ([given] if isinstance(given, str) else given) if isinstance(one, str) and one.isprintable()]
-    return Source(origin, agent, client, session, tuple([one for one in made_from if one]))
+    names = [given] if isinstance(given, str) else given
+    made_from = [name for name in names if isinstance(name, str) and name.isprintable()]
+    return Source(origin, agent, client, session, tuple([name for name in made_from if name]))
 
 
 def _parse_trust(value: Any) -> str:

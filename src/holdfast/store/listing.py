@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         def exposed(self) -> bool: ...
 
 
-MOST = 500  # notes that index.md lists; for a scope with more, their number follows the list
-_EXCERPT = 120  # characters of a text that a line shows,
-_READ = 200  # from the first so many
+MOST = 500  # notes that index.md lists; the number of the others follows the list
+_EXCERPT = 120  # characters of a text that a line shows
+_READ = 200  # characters of a text from which they are taken
 _QUARANTINED = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 _HEAD = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
 _CLOSED_FACTS = ("- ~~[", "* ~~[", "+ ~~[", "~~[")
