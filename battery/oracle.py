@@ -14,7 +14,7 @@ from battery.verbs import caller
 from holdfast import HoldfastError, Memory
 from holdfast.base.ids import digest
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
-from holdfast.store.listing import MOST as SMALL
+from holdfast.store.listing import MAX_NOTES as SMALL
 
 State = dict[str, bytes]  # what stands on the shelf: `scope/part/name`, and its bytes
 
@@ -71,12 +71,7 @@ def texts_of(data: bytes) -> tuple[str, ...]:
 
 def torn(state: State) -> list[str]:
     """Files that are not whole notes."""
-    return [
-        f"torn: {item}: {what}"
-        for item, data in state.items()
-        if part_of(item) != "files"
-        for what in _wrong_in(data)
-    ]
+    return [f"torn: {item}: {what}" for item, data in state.items() if part_of(item) != "files" for what in _wrong_in(data)]
 
 
 def _wrong_in(data: bytes) -> list[str]:
@@ -288,4 +283,3 @@ def index_rows(home: Path, part: str = "notes") -> int:
         return len(db.execute(query, (part,)).fetchall())
     finally:
         db.close()
-

@@ -285,9 +285,10 @@ def _names(data: bytes) -> None:
 
     text = _text(data)
     checks: tuple[Callable[[], object], ...] = (
-        lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"),
-        lambda: validate.label(text),
-        lambda: validate.tags(parse_tags(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
+        lambda: validate.check_path(text), lambda: validate.check_key(text), lambda: validate.check_name(text, "project"),
+        lambda: validate.check_label(text),
+        lambda: validate.check_tags(parse_tags(text)), lambda: validate.check_text(data, 65536),
+        lambda: validate.check_line(text, "value"),
     )  # fmt: skip
     for check in checks:
         try:

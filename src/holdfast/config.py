@@ -230,7 +230,7 @@ def disable_telemetry() -> None:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
-def setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
+def find_setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
     """Return where the value of a setting comes from: the environment variable, config.toml or the default."""
     env = os.environ if environ is None else environ
     if setting.env and env.get(setting.env):
@@ -238,7 +238,7 @@ def setting_source(setting: Setting, home: str, environ: Mapping[str, str] | Non
     return "config.toml" if setting.name in _read_toml(os.path.join(home, "config.toml")) else "default"
 
 
-def config_file_id(home: str) -> tuple[int, int, int] | None:
+def read_config_file_id(home: str) -> tuple[int, int, int] | None:
     """Return the id of config.toml, which changes with the file; None if there is no file."""
     try:
         found = os.stat(os.path.join(home, "config.toml"))
@@ -264,13 +264,13 @@ def hide_password(embedder: str) -> str:
     )
 
 
-def wants_colour(environ: Mapping[str, str] | None = None) -> bool:
+def allows_colour(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether output may be coloured: not with NO_COLOR or a dumb terminal."""
     env = os.environ if environ is None else environ
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
-def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def copy_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the whole environment, to look up variables of other programs."""
     return dict(os.environ if environ is None else environ)
 
@@ -281,12 +281,12 @@ def runs_in_agent(environ: Mapping[str, str] | None = None) -> bool:
     return any(env.get(name) for name in AGENTS)
 
 
-def user_home(environ: Mapping[str, str] | None = None) -> str:
+def find_user_home(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's home directory."""
     return os.path.dirname(_default_home(os.environ if environ is None else environ))
 
 
-def editor(environ: Mapping[str, str] | None = None) -> str:
+def find_editor(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's editor."""
     env = os.environ if environ is None else environ
     return env.get("VISUAL") or env.get("EDITOR") or "vi"

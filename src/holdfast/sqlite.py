@@ -35,7 +35,7 @@ _PRAGMAS = (  # a short log, because the first process to open the file reads al
 )
 
 
-def statements(module_file: str) -> dict[str, str]:
+def load_statements(module_file: str) -> dict[str, str]:
     """Return the `-- name: x` sections of the .sql file beside a module, by name."""
     with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:
         sections = ("\n" + file.read()).split("\n-- name: ")
@@ -145,16 +145,16 @@ class Database:
         self.generation += 1
         try:
             if home_folder.exists(self._home):
-                self._keep(_stat(self._path)[0], self._connect() or self._make())
+                self._remember_file(_stat(self._path)[0], self._connect() or self._create_file())
             else:  # inode 0: a file that another process creates from now on is noticed
                 self._db, self._inodes = self._open_memory(), (0, 0, 0)
         except (DiskTrouble, Damaged) as error:
             self.reason, self.fix = error.message, error.fix if getattr(error, "full", False) else ""
-            self._keep(_stat(self._path)[0], self._open_read_only() or self._open_memory())
+            self._remember_file(_stat(self._path)[0], self._open_read_only() or self._open_memory())
         assert self._db is not None
         return self._db
 
-    def _keep(self, inode: int, db: apsw.Connection) -> None:
+    def _remember_file(self, inode: int, db: apsw.Connection) -> None:
         """Remember which file is open: the inode from before connecting, so that a later replacement is noticed."""
         self._db = db
         (main, log, shared), self._sizes = _stat_files(self._path)
@@ -163,7 +163,7 @@ class Database:
     def _is_usable_again(self) -> bool:
         """Return whether a file that could not be used can be opened now, for processes that run for long."""
         try:
-            (self._connect() or self._make()).close()
+            (self._connect() or self._create_file()).close()
         except HoldfastError:
             return False
         return True
@@ -216,7 +216,7 @@ class Database:
             db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             try:
                 self._tune(db)
-                if self._is_ours(db):
+                if self._has_own_schema(db):
                     return db
             except DAMAGE_ERRORS:
                 pass
@@ -225,7 +225,7 @@ class Database:
             raise translate_error(error, self._path) from error
         return None
 
-    def _is_ours(self, db: apsw.Connection) -> bool:
+    def _has_own_schema(self, db: apsw.Connection) -> bool:
         application, version = db.pragma("application_id"), db.pragma("user_version")
         if application == self._application and version > self._version:
             self.reject_newer(version)
@@ -234,7 +234,7 @@ class Database:
     def reject_newer(self, version: int) -> None:
         """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
 
-    def _make(self) -> apsw.Connection:
+    def _create_file(self) -> apsw.Connection:
         """Return a connection to a new file; of several concurrent processes, one creates it."""
         with Lock(self._home, os.path.basename(self._path), self._seconds):
             db = self._connect()
@@ -290,7 +290,7 @@ class Database:
         try:
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             db = apsw.Connection(f"file:{quote_path(self._path)}?immutable=1", flags=flags)
-            return db if self._is_ours(db) else None
+            return db if self._has_own_schema(db) else None
         except (apsw.Error, HoldfastError):
             return None
 
@@ -448,10 +448,10 @@ def _after_fork() -> None:
         _held.pop().lock.release()
 
 
-def _in_the_child() -> None:
+def _reset_in_child() -> None:
     for database in _held:
         database.lock = RLock()
     _held.clear()
 
 
-on_fork(before=_before_fork, parent=_after_fork, child=_in_the_child)
+on_fork(before=_before_fork, parent=_after_fork, child=_reset_in_child)

@@ -82,7 +82,7 @@ def test_a_line_we_write_reads_back_as_itself(line, around):
 @given(some.raw_texts, some.raw_texts, some.days | some.stamps)
 def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(label, value, on):
     try:
-        label, value = validate.label(label), validate.one_line(value, "value")
+        label, value = validate.check_label(label), validate.check_line(value, "value")
     except Refused:
         return
     edit = facts.set_fact("# S\n", label, value, on, False)

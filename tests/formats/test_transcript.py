@@ -86,13 +86,13 @@ def test_a_header_of_a_version_we_do_not_know_is_none(version):
 
 @given(raw_texts)
 def test_an_id_stands_on_one_line_and_is_the_same_each_time(text):
-    id = transcript.safe_id(text)
-    assert id and id.isprintable() and len(id) <= 200 and transcript.safe_id(text) == id
+    id = transcript.make_safe_id(text)
+    assert id and id.isprintable() and len(id) <= 200 and transcript.make_safe_id(text) == id
 
 
 def test_an_id_of_the_source_is_kept_as_it_is():
     for id in ("D1:3", "610cc996-000a-4690-b67e-4aec1ba1eafd", "answer_4be1b6b4_2#0", "記憶", "a b"):
-        assert transcript.safe_id(id) == id
+        assert transcript.make_safe_id(id) == id
 
 
 def test_the_same_words_said_again_are_another_turn():
@@ -130,9 +130,9 @@ def test_an_id_that_comes_with_another_text_is_kept_beside_the_first_and_once():
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "a\0b", "a b", ".hidden", "x" * 200, "é", "~", "a\nb"])
 def test_a_name_that_is_none_of_ours_becomes_a_digest(name):
-    safe = transcript.file_name(name)
-    assert safe.startswith("~") and len(safe) == 33 and safe == transcript.file_name(name)
-    assert transcript.file_name(safe) != safe  # no session can take another's file
+    safe = transcript.make_file_name(name)
+    assert safe.startswith("~") and len(safe) == 33 and safe == transcript.make_file_name(name)
+    assert transcript.make_file_name(safe) != safe  # no session can take another's file
 
 
 # --- what comes in ----------------------------------------------------------------------------------------------------

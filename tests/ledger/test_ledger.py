@@ -59,7 +59,7 @@ def run_python(code, *args, stdin=None):
 def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
     text = "-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n"
     (tmp_path / "room.sql").write_text(text)
-    assert sqlite.statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
+    assert sqlite.load_statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
 
 
 def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():

@@ -73,11 +73,11 @@ def test_nor_over_http_to_a_role_that_may_not_export(pasted, home, gateway):
 def test_what_reaches_into_a_piece_is_known_also_where_hidden_characters_split_it(hide):
     text = "\n".join([*ABOVE, *[hide.join([row[:30], row[30:]]) for row in KEY], "the end"])
     for start in range(0, len(text), 900):
-        piece = validate.excerpt(text[start : start + 900], text[:start], text[start + 900 :])
-        assert not holds_part(validate.without_secrets(piece).replace(hide, "") if hide else validate.without_secrets(piece))
+        piece = validate.make_excerpt(text[start : start + 900], text[:start], text[start + 900 :])
+        assert not holds_part(validate.hide_secrets(piece).replace(hide, "") if hide else validate.hide_secrets(piece))
 
 
 def test_a_piece_without_a_secret_is_told_as_it_is():
-    piece = validate.excerpt("the harbour is deep", "password: Xk93!mmQ2zLp\n", "\nthe end")
+    piece = validate.make_excerpt("the harbour is deep", "password: Xk93!mmQ2zLp\n", "\nthe end")
     assert validate.redact_or_withhold(piece) == ("the harbour is deep", ())
-    assert validate.excerpt("all of it", "", "") == "all of it"
+    assert validate.make_excerpt("all of it", "", "") == "all of it"

@@ -488,7 +488,7 @@ def test_a_text_that_is_no_text_is_refused_as_before(memory):
     with pytest.raises(Refused):
         memory.store(b"\xff", redact=True)
     assert validate.redact("plain") == ("plain", ())
-    assert validate.without_secrets("plain") == "plain"
+    assert validate.hide_secrets("plain") == "plain"
 
 
 # --- names beside a text, and what is too long to tell ------------------------------------------------------------------

@@ -34,7 +34,7 @@ def _store(memory, many):
 @pytest.fixture
 def short(monkeypatch):
     """Let index.md list three notes at most."""
-    monkeypatch.setattr(listing, "MOST", 3)
+    monkeypatch.setattr(listing, "MAX_NOTES", 3)
 
 
 def test_the_listing_changes_with_the_call_that_changed_its_scope(memory, home):

@@ -17,7 +17,7 @@ _YEAR_1, _YEAR_9999 = -62135596800, 253402300799  # their first and last second,
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 
-def timestamp(seconds: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """Return the UTC timestamp of some seconds since 1970; outside the years 1 to 9999, the nearest in them."""
     then = time.gmtime(min(max(seconds, _YEAR_1), _YEAR_9999))
     return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
@@ -25,7 +25,7 @@ def timestamp(seconds: float) -> str:
 
 def now() -> str:
     """Return the current timestamp."""
-    return timestamp(clock())
+    return format_timestamp(clock())
 
 
 def parse_moment(value: object, name: str) -> str:
@@ -57,7 +57,7 @@ def days_before(moment: str, days: int) -> str:
     """Return the timestamp some days earlier."""
     from datetime import datetime
 
-    return timestamp(datetime.fromisoformat(moment).timestamp() - 86400 * days)
+    return format_timestamp(datetime.fromisoformat(moment).timestamp() - 86400 * days)
 
 
 def _to_text(value: object) -> str:

@@ -90,7 +90,7 @@ def mixes_scripts(name: str) -> bool:
     """Return whether a word mixes Latin letters with Cyrillic or Greek letters that look the same."""
     if name.isascii():
         return False
-    return any(len(_scripts(word)) > 1 for word in _WORD.findall(name) if not word.isascii())
+    return any(len(_find_scripts(word)) > 1 for word in _WORD.findall(name) if not word.isascii())
 
 
 def find_marks(text: str) -> Iterator[Mark]:
@@ -174,7 +174,7 @@ def _is_ordinary_joiner(text: str, at: int, char: str, before: str, after: str) 
     return bool(_EMOJI.match(base) and _EMOJI.match(after))
 
 
-def _scripts(word: str) -> set[str]:
+def _find_scripts(word: str) -> set[str]:
     import unicodedata
 
     chars = [(char, unicodedata.name(char, "").partition(" ")[0]) for char in word]

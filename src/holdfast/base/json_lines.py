@@ -38,7 +38,7 @@ def max_line_bytes(text_bytes: int) -> int:
 def parse_line(line: bytes, fix: str) -> dict[str, Any]:
     """Return the object of a line; raise Refused if it is not one. The caller adds the line number."""
     try:
-        row = json.loads(line.decode("utf-8-sig"), object_pairs_hook=unique_fields)
+        row = json.loads(line.decode("utf-8-sig"), object_pairs_hook=reject_duplicate_fields)
     except (ValueError, RecursionError) as error:
         raise Refused(f"not JSON: {_describe_error(error)}", fix) from None
     if not isinstance(row, dict):
@@ -60,7 +60,7 @@ def _describe_error(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
-def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object; raise DuplicateField if a field occurs twice."""
     fields = dict(pairs)
     if len(fields) < len(pairs):

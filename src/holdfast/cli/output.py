@@ -89,15 +89,13 @@ class Output:
         """The text in a colour, if there is anybody to see it."""
         if not text or not style or self._plain or self.json or not _is_terminal(stream or sys.stdout):
             return text
-        from holdfast.config import wants_colour
+        from holdfast.config import allows_colour
 
-        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if wants_colour() else text
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if allows_colour() else text
 
     # --- shapes --------------------------------------------------------------------------------------------------
 
-    def table(
-        self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
-    ) -> None:
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0) -> None:
         """Columns that line up. The last one takes what is left of the terminal. A key is never shortened: one that is wider
         than its column stands on a line of its own, and the rest of its row below it."""
         cells = [[one_line(cell) for cell in row] for row in rows]

@@ -159,7 +159,7 @@ def _encode_line(fields: dict[str, Any]) -> bytes:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def safe_id(id: str) -> str:
+def make_safe_id(id: str) -> str:
     """Return an id if it is short and printable, or a digest of it."""
     fits = 0 < len(id) <= 200 and id.isprintable() and id.strip() == id
     return id if fits else "~" + digest(id.encode("utf-8", "surrogatepass"))[:24]
@@ -176,7 +176,7 @@ def derive_other_id(line: TranscriptLine) -> str:
     return f"{line.id}~{digest(f'{line.role}{line.text}'.encode('utf-8', 'surrogatepass'))[:8]}"
 
 
-def file_name(name: str) -> str:
+def make_file_name(name: str) -> str:
     """Return the file name for a session or client: its name if it is a valid one, or a digest."""
     return name if is_name(name) else "~" + digest(name.encode("utf-8", "surrogatepass"))
 
@@ -264,7 +264,7 @@ def parse_time(value: object) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not 0 < value < 10**14:
             raise UsageError(f"time: {value!r} is not a date", "Give seconds since 1970, or 2026-03-27T10:00:00Z")
-        return dates.timestamp(value / 1000 if value > _EPOCH_MS else value)
+        return dates.format_timestamp(value / 1000 if value > _EPOCH_MS else value)
     return dates.parse_moment(value, "time")
 
 
@@ -348,7 +348,7 @@ def to_turn(line: TranscriptLine, header: TranscriptHeader, line_number: int, pa
 def assign_id(line: TranscriptLine, session: str, seen: CompactMap) -> TranscriptLine:
     """Return the turn with its own id, or one made from its content and the number of earlier equal turns."""
     if line.id:
-        return line.replace(id=safe_id(line.id))
+        return line.replace(id=make_safe_id(line.id))
     content_hash = hash_texts(session, line.role, line.speaker or "", line.time or "", line.text)
     occurrence = seen.get(content_hash) or 0
     seen.put(content_hash, occurrence + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
@@ -37,7 +37,7 @@ def parse_note(data: bytes, modified: int) -> ParsedNote:
     """Parse a note file; `modified` (seconds since 1970) dates a file whose header has no dates."""
     file = note_file.parse(data.decode("utf-8", "surrogateescape"))
     header = note_file.parse_header(file)
-    updated = header.updated or header.created or timestamp(modified)
+    updated = header.updated or header.created or format_timestamp(modified)
     header = header.replace(created=header.created or updated, updated=updated, valid_from=header.valid_from or updated)
     text, first = note_file.current_text(file), 1 + note_file.render_frontmatter(file).count("\n")
     lines, past_count = (first, first + text.count("\n")), note_file.count_past_versions(file)

@@ -129,7 +129,7 @@ def from_roots(uris: Iterable[str]) -> str:
 
 def from_environment(client: str | None) -> Hints:
     """Return the folder and the session that the client's environment variables name."""
-    environ = config.environment()
+    environ = config.copy_environment()
     known = known_client(client)
     folders = ("HOLDFAST_PROJECT_DIR", *(known.folder_env if known else ()))
     sessions = known.session_env if known else ()
@@ -143,7 +143,7 @@ def from_working_folder() -> str:
         here = os.path.realpath(os.getcwd())
     except OSError:
         return ""
-    environ = config.environment()
+    environ = config.copy_environment()
     plugins = [value for name, value in environ.items() if name.endswith("PLUGIN_ROOT") and os.path.isabs(value)]
     if any(_is_inside(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""

@@ -16,7 +16,7 @@ from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import SCOPES, Note
 from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
-from holdfast.safety.validate import without_secrets
+from holdfast.safety.validate import hide_secrets
 from holdfast.verbs.brief import render
 
 _RECENT = 50  # notes in the list of resources
@@ -70,7 +70,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _describe_note(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = escape_text(show_hidden(without_secrets(note.text).split("\n", 1)[0]))
+        first = escape_text(show_hidden(hide_secrets(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -84,7 +84,7 @@ def _describe_note(note: Note) -> dict[str, Any]:
 def _note_block(note: Note) -> str:
     """Return a note for a context: data between marks, like a briefing. Secrets are redacted before the lines are indented,
     because an indented secret may not be recognised."""
-    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, without_secrets(note.text))
+    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, hide_secrets(note.text))
     return render.compose_note(view, ", in quarantine" if note.quarantined else "")
 
 

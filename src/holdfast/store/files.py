@@ -110,7 +110,7 @@ class FileStore:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                yield Entry(entry.name, atomic.file_id_of(info), stat.S_ISREG(info.st_mode))
+                yield Entry(entry.name, atomic.make_file_id(info), stat.S_ISREG(info.st_mode))
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         folder = self._open(scope_folder, part)
@@ -188,7 +188,7 @@ class FileStore:
                             raise Changed
                         check()
                         atomic.rename(folder, temp, folder, name)
-                    written = atomic.file_id_of(os.fstat(fd))
+                    written = atomic.make_file_id(os.fstat(fd))
                 except BaseException:
                     atomic.discard_temp(folder, fd, temp)
                     raise
@@ -424,7 +424,7 @@ def stat_entry(folder: str, name: str) -> Entry | None:
         info = os.stat(os.path.join(folder, name), follow_symlinks=False)
     except OSError:
         return None
-    return Entry(name, atomic.file_id_of(info), stat.S_ISREG(info.st_mode))
+    return Entry(name, atomic.make_file_id(info), stat.S_ISREG(info.st_mode))
 
 
 def _rename_all(folder: Folder, temps: list[tuple[str, str]]) -> None:

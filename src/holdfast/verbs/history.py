@@ -195,7 +195,7 @@ def _check_mapping(given: object, number: int, tools: ToolCalls, redact: bool) -
 def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
     speaker = given.get("speaker") or given.get("name") or None
     if speaker is not None:
-        speaker = validate.one_line(speaker, "speaker", 200)
+        speaker = validate.check_line(speaker, "speaker", 200)
         if not redact:
             validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
     role = transcript.parse_role(given.get("role"), speaker)
@@ -209,7 +209,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
         return None
     if isinstance(text, str):
         text = transcript.truncate(text, transcript.TOOL_BYTES) if role == "tool" else text
-    text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
+    text = validate.check_text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
     id = given.get("id")
     return TranscriptLine(
         role, text, str(id) if id is not None and id != "" else None, transcript.parse_time(given.get("time")), speaker
@@ -219,7 +219,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
 def _check_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
         raise InvalidKey(
-            f"not a valid {what}: {ascii(validate.without_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
+            f"not a valid {what}: {ascii(validate.hide_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
         )
     validate.reject_secrets(value, f"a {what}", fix="Give it another name")
     return value
@@ -307,7 +307,7 @@ class _Writer:
 
     def _transcript_file(self, session: str) -> Transcript:
         """Return the session's file: where it is already, also under an older id of the project, else in the caller's scope."""
-        name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
+        name = f"{transcript.make_file_name(self._client)}/{transcript.make_file_name(session)}.jsonl"
         files = [self._context.store.transcripts(scope.folder).open(name) for scope in self._scopes]
         if not files[0].file_id():
             return next((older for older in files[1:] if older.file_id()), files[0])
@@ -435,7 +435,7 @@ def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcr
 
 def _files_of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
     """Yield the files of a session, or all files of a scope."""
-    wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
+    wanted = f"/{transcript.make_file_name(session)}.jsonl" if session is not None else ".jsonl"
     for entry in transcript_files.entries():
         if entry.regular and entry.name.endswith(wanted):
             yield transcript_files.open(entry.name)

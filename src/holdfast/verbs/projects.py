@@ -66,7 +66,7 @@ def list_projects(context: Context) -> list[KnownProject]:
                 id=id,
                 notes=len(notes),
                 sessions=len(transcripts),
-                last_write=dates.timestamp(last / 1e9) if last else "",
+                last_write=dates.format_timestamp(last / 1e9) if last else "",
                 folders=tuple(sorted(folders)),
                 gone=gone,
                 part_of=part_of,
@@ -88,9 +88,9 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     led to it, leads to `new` from now on. Only a person may.
     """
     context.require_person("join two projects", "project adopt")
-    source = _find_existing(context, validate.name(old, "project id"))
+    source = _find_existing(context, validate.check_name(old, "project id"))
     own = context.project_ids()[0]
-    named = validate.name(new, "project id") if new is not None else own
+    named = validate.check_name(new, "project id") if new is not None else own
     target = context.ledger.projects.find_project(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"

@@ -168,7 +168,7 @@ def log_turns(
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     checked, redacted = [], 0
     for turn in history.check_turns(turns, redact):
-        text = validate.without_secrets(turn.text) if redact else turn.text
+        text = validate.hide_secrets(turn.text) if redact else turn.text
         redacted += text != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": text}
         checked.append((len(text), drop_none(fields)))

@@ -120,14 +120,14 @@ def _plain(agent: Agent) -> dict[str, Any]:
         "role": agent.role,
         "state": agent.state(now),
         "token_id": newest.id if newest else "",
-        "expires": dates.timestamp(newest.expires) if newest and newest.expires is not None else None,
-        "created": dates.timestamp(agent.created),
+        "expires": dates.format_timestamp(newest.expires) if newest and newest.expires is not None else None,
+        "created": dates.format_timestamp(agent.created),
         "tokens": [_token(token.as_dict()) for token in agent.tokens],
     }
 
 
 def _token(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: dates.timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
+    return {name: dates.format_timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
 
 
 def _shown_once(agent: Agent, token: str) -> dict[str, Any]:

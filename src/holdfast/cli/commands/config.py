@@ -46,7 +46,7 @@ def _described(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]
     return [
         {
             "name": setting.name, "value": _shown(setting, getattr(now, setting.field)),
-            "from": configuration.setting_source(setting, home),
+            "from": configuration.find_setting_source(setting, home),
             "env": setting.env or None, "sentence": setting.description,
         }
         for setting in settings

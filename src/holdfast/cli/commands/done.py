@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.cli.commands.audit import ledger_of
 from holdfast.errors import UsageError
 
@@ -25,7 +25,7 @@ def list_(call: Invocation) -> int:
         found, following = ledger.done.page(call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"])
     finally:
         ledger.close()
-    rows = [{"agent": one.agent, "kind": one.kind, "subject": one.subject, "time": timestamp(one.time)} for one in found]
+    rows = [{"agent": one.agent, "kind": one.kind, "subject": one.subject, "time": format_timestamp(one.time)} for one in found]
     return call.answer({"done": rows, "next": following}, _tell_list)
 
 

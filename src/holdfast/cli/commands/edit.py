@@ -39,8 +39,13 @@ def _kept(call: Invocation, note: Note, text: bytes, path: str) -> Stored:
     """Store it; where that is refused, a person's text is not lost but stays in the file."""
     try:
         stored = call.memory.store(
-            text, key=note.key, scope=note.scope.kind, expected=note.version, valid_to=note.valid_to,
-            redact=bool(call["redact"]), allow_secret=call["allow_secret"],
+            text,
+            key=note.key,
+            scope=note.scope.kind,
+            expected=note.version,
+            valid_to=note.valid_to,
+            redact=bool(call["redact"]),
+            allow_secret=call["allow_secret"],
         )
     except HoldfastError as error:
         if text.strip():
@@ -73,9 +78,9 @@ def _edit(path: str, quiet: bool) -> None:
     import signal
     import subprocess
 
-    from holdfast.config import editor
+    from holdfast.config import find_editor
 
-    command = editor()
+    command = find_editor()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if quiet else None)

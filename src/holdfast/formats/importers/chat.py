@@ -7,7 +7,7 @@ a session of its own.
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import ToolCalls, make_line, message_text, only_dicts
+from holdfast.formats.importers.message_parts import ToolCalls, filter_dicts, make_line, message_text
 from holdfast.formats.transcript import parse_role
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def parse_turns(rows: Iterator[SourceRow], stem: str) -> Iterator[TranscriptLine
     for row in rows:
         if isinstance(row.value.get("messages"), list):
             session = _first_value(row.value, (*_SESSION_FIELDS, "id")) or f"{stem}-{row.number}"
-            for message in only_dicts(row.value["messages"]):
+            for message in filter_dicts(row.value["messages"]):
                 yield from parse_message(message, session, tools)
         elif row.number == 0:
             document_session = _first_value(row.value, (*_SESSION_FIELDS, "id"))
@@ -62,7 +62,7 @@ def parse_message(message: dict[str, Any], session: object, tools: ToolCalls) ->
 def parse_tool_calls(message: dict[str, Any], session: object, tools: ToolCalls) -> Iterator[TranscriptLine]:
     """Yield a turn for each tool call of a message."""
     time = _first_value(message, _TIME_FIELDS)
-    for call in only_dicts(message.get("tool_calls")):
+    for call in filter_dicts(message.get("tool_calls")):
         function = call.get("function")
         if isinstance(function, dict):
             yield from tools.make_call_lines(

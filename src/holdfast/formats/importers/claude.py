@@ -9,7 +9,7 @@ its own also `agentId`. Lines of other types (summaries, snapshots, hooks' attac
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import ToolCalls, make_line, message_text, only_dicts
+from holdfast.formats.importers.message_parts import ToolCalls, filter_dicts, make_line, message_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _parse_message(line: dict[str, Any], content: object, tools: ToolCalls) -> I
     if text and not from_client:
         role = "system" if line.get("isCompactSummary") else line["type"]
         yield make_line(role, text, id=id, time=time, speaker=speaker, session=session)
-    for part in only_dicts(content):
+    for part in filter_dicts(content):
         if part.get("type") == "tool_use":
             yield from tools.make_call_lines(part.get("id"), part.get("name"), part.get("input"), time=time, session=session)
         elif part.get("type") == "tool_result":

@@ -9,7 +9,7 @@ for `gemini` `toolCalls` (`id`, `name`, `args`, `result`, `status`). A log is a 
 
 from __future__ import annotations
 
-from holdfast.formats.importers.message_parts import ToolCalls, make_line, message_text, only_dicts
+from holdfast.formats.importers.message_parts import ToolCalls, filter_dicts, make_line, message_text
 from holdfast.formats.transcript import parse_role
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ def parse_turns(rows: Iterator[SourceRow], stem: str) -> Iterator[TranscriptLine
     session: object = None
     for row in rows:
         session = row.value.get("sessionId") or session
-        for message in only_dicts(row.value.get("messages")) or [row.value]:
+        for message in filter_dicts(row.value.get("messages")) or [row.value]:
             yield from _parse_message(message, session, tools)
 
 
@@ -54,9 +54,9 @@ def _parse_message(message: dict[str, Any], session: object, tools: ToolCalls) -
     text = message_text(message.get("content") or parts)
     if text:
         yield make_line(role, text, id=message.get("id"), time=time, session=session)
-    for part in only_dicts(parts):
+    for part in filter_dicts(parts):
         yield from _parse_saved_part(part, time, session, tools)
-    for call in only_dicts(message.get("toolCalls")):
+    for call in filter_dicts(message.get("toolCalls")):
         if call.get("status") not in _UNFINISHED:
             call_time = call.get("timestamp") or time
             yield from tools.make_call_lines(
@@ -76,7 +76,7 @@ def _parse_saved_part(part: dict[str, Any], time: object, session: object, tools
 
 def _result_text(call: dict[str, Any]) -> object:
     responses = [
-        part["functionResponse"] for part in only_dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)
+        part["functionResponse"] for part in filter_dicts(call.get("result")) if isinstance(part.get("functionResponse"), dict)
     ]
     return "\n\n".join([str(_response_output(response)) for response in responses]) if responses else call.get("result")
 

@@ -120,6 +120,6 @@ class ToolCalls:
             yield make_line("tool", text, id=result_id, time=time, speaker=tool, session=session)
 
 
-def only_dicts(value: Any) -> list[dict[str, Any]]:
+def filter_dicts(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list; an empty list if the value is not a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -53,7 +53,7 @@ class Rule:
         """Return whether a match is a secret: random enough and not allowed by the rule."""
         start, end = self.value_span(match)
         value = text[start:end]
-        if self.entropy and _entropy(value) <= self.entropy:
+        if self.entropy and _compute_entropy(value) <= self.entropy:
             return False
         if self._allow:
             self._allow = tuple([_compile(regex) if isinstance(regex, str) else regex for regex in self._allow])
@@ -62,7 +62,7 @@ class Rule:
         if any(regex.search(value) for regex in _allow_patterns()):
             return False
         if self.check:
-            return CHECKS[self.check](_name_before(text, match.start()) + text[match.start() : start], value)
+            return CHECKS[self.check](_find_name_before(text, match.start()) + text[match.start() : start], value)
         return True
 
 
@@ -93,7 +93,7 @@ def load_rules() -> list[Rule]:
     return _rules
 
 
-def rule_ranks() -> dict[str, int]:
+def get_rule_ranks() -> dict[str, int]:
     """Return how specific each rule is: 2 for a distinct format, 1 for a vendor's name nearby, 0 for any word for a secret."""
     if not _ranks:
         _ranks.update({rule.id: 2 if rule.fixed else 0 if rule.check else 1 for rule in load_rules()})
@@ -126,7 +126,7 @@ def _find_anchors_in_long_text(lower: str, data: bytes) -> list[tuple[str, list[
         ends = [end << 24 for end in range(256)] if sys.byteorder == "little" else range(256)
         up = 0 if sys.byteorder == "little" else 8
         anchors = [anchor for some in _long_anchors.values() for anchor, _ in some]
-        _anchor_ends.update({anchor: _gram(end[-4:]) for anchor in anchors if len(end := anchor.encode()) > 4})
+        _anchor_ends.update({anchor: _to_gram(end[-4:]) for anchor in anchors if len(end := anchor.encode()) > 4})
         _all_grams.update(_long_starts, _anchor_ends.values(), [three << up | end for three in _short_starts for end in ends])
     found: set[int] = set()
     for offset in range(4):
@@ -152,7 +152,7 @@ def _build_anchor_tables() -> None:
     short: dict[int, list[tuple[str, list[Rule]]]] = {}
     for anchor, rules in found.items():
         start = anchor.encode()[:4]
-        gram = _gram(start)
+        gram = _to_gram(start)
         where, key = (anchored, gram) if len(start) == 4 else (short, first_three(gram))
         where.setdefault(key, []).append((anchor, rules))
     _short_anchors.update(short)
@@ -161,11 +161,11 @@ def _build_anchor_tables() -> None:
     _long_anchors.update(anchored)  # last: its presence means that the others are complete
 
 
-def _gram(start: bytes) -> int:
+def _to_gram(start: bytes) -> int:
     return int.from_bytes(start.ljust(4), sys.byteorder)
 
 
-def common_list(name: str) -> list[str]:
+def get_common_list(name: str) -> list[str]:
     """Return a list that is common to all rules: `!allow`, `!names` or `!stop`."""
     load_rules()
     return _lists[name]
@@ -173,11 +173,11 @@ def common_list(name: str) -> list[str]:
 
 def _allow_patterns() -> list[re.Pattern[str]]:
     if not _common_allow:
-        _common_allow.extend([_compile(regex) for regex in common_list("!allow")])
+        _common_allow.extend([_compile(regex) for regex in get_common_list("!allow")])
     return _common_allow
 
 
-def _name_before(text: str, start: int) -> str:
+def _find_name_before(text: str, start: int) -> str:
     """Return the part of a name before a keyword that is its end or middle."""
     first = start
     while first > 0 and start - first < _NAME_CHARS and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
@@ -191,7 +191,7 @@ def _compile(regex: str) -> re.Pattern[str]:
     return re.compile(f"(?a){regex}")
 
 
-def _entropy(value: str) -> float:
+def _compute_entropy(value: str) -> float:
     """Return the Shannon entropy in bits per character."""
     from math import log2
 
@@ -244,7 +244,7 @@ def is_assigned_secret(before: str, value: str) -> bool:
     if not _public_names:
         import re
 
-        _public_names.append(re.compile(f"(?a){common_list('!names')[0]}"))
+        _public_names.append(re.compile(f"(?a){get_common_list('!names')[0]}"))
     lower = value.lower()
     if _public_names[0].search(before) or _is_placeholder(value):
         return False
@@ -252,7 +252,7 @@ def is_assigned_secret(before: str, value: str) -> bool:
         return False
     if _IDENTIFIER.search(value) or _PATH.search(value) or _PROSE.search(value) or _SLUG.search(value):
         return False
-    return not any(word in lower for word in common_list("!stop"))
+    return not any(word in lower for word in get_common_list("!stop"))
 
 
 def is_password(before: str, value: str) -> bool:

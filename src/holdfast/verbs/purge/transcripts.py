@@ -127,7 +127,7 @@ def _files_of_session(
 
 def _is_of_session(transcript_file: Transcript, session: str, client: str | None) -> bool:
     folder, _, stem = _stem(transcript_file).partition("/")
-    return stem == transcript.file_name(session) and (client is None or transcript.file_name(client) == folder)
+    return stem == transcript.make_file_name(session) and (client is None or transcript.make_file_name(client) == folder)
 
 
 def _retry_command(scope: Scope, session: str, client: str | None) -> str:

@@ -6,7 +6,7 @@ marks that no file can forge.
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
@@ -142,7 +142,7 @@ def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | 
     """Return what a file says, or why it cannot be read; None if it says nothing."""
     try:
         path, text, date = _read_file(tree, path)
-        text = validate.without_secrets(text)
+        text = validate.hide_secrets(text)
         lines = list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
@@ -165,7 +165,7 @@ def _read_file(tree: Tree, path: str) -> tuple[str, str, str]:
     for candidate in dict.fromkeys((path, path.rpartition("/")[2])):
         content = tree.read(tuple(candidate.split("/")))
         if content is not None:
-            return candidate, content.text().removeprefix("\ufeff"), timestamp(content.modified)[:10]
+            return candidate, content.text().removeprefix("\ufeff"), format_timestamp(content.modified)[:10]
     return path, "", ""
 
 
