@@ -1,4 +1,4 @@
-"""Dates: any zone in, UTC out, days that mean their first or last second, and a clear no to everything else."""
+"""Dates: moments in any zone become UTC, a day is its first or last second, and other values are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thing itself: records that cannot change, keys that texts give themselves, tags, scopes, ids."""
+"""Records, keys that are derived from texts, tags, scopes and ids."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ def test_different_texts_get_different_keys(one, other):
 @pytest.mark.promise("N3")
 @given(some.note_texts, some.note_texts)
 def test_texts_whose_words_differ_get_different_keys(one, other):
-    spelled = [
-        "".join(c if c.isalnum() else " " for c in text.lower()).split() for text in (one, other)
-    ]
+    spelled = ["".join(c if c.isalnum() else " " for c in text.lower()).split() for text in (one, other)]
     if spelled[0] != spelled[1]:
         assert derive_key(one) != derive_key(other)
 

@@ -1,4 +1,4 @@
-"""The lines of a session's file: what goes in comes out, ids are the same each time, and our own blocks stay out."""
+"""Lines of a transcript: they are parsed as they were rendered, ids are stable, and Holdfast's own blocks are removed."""
 
 from __future__ import annotations
 

@@ -201,13 +201,13 @@ def test_the_first_sample_is_byte_for_byte_what_a_store_writes(open_memory, cloc
 
 def test_the_samples_mean_what_the_page_says():
     written, bare, rich, dated, escaped, stated = [opened(sample) for sample in blocks(FORMAT, "markdown note")]
-    assert (written.head.type, written.head.tags, written.older) == ("feedback", ("testing", "pytest"), 1)
-    assert (bare.head.type, bare.head.source.origin, bare.head.updated) == ("project", "user", "2026-05-02T09:00:00Z")
-    assert rich.head.tags == ("ci-cd", "größe: exakt")
-    assert (rich.head.valid_to, rich.head.pinned) == ("2026-12-31T00:00:00Z", True)
+    assert (written.header.type, written.header.tags, written.past_count) == ("feedback", ("testing", "pytest"), 1)
+    assert (bare.header.type, bare.header.source.origin, bare.header.updated) == ("project", "user", "2026-05-02T09:00:00Z")
+    assert rich.header.tags == ("ci-cd", "größe: exakt")
+    assert (rich.header.valid_to, rich.header.pinned) == ("2026-12-31T00:00:00Z", True)
     assert [version.text for version in versions.list_versions(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
     assert versions.to_note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
-    assert (escaped.older, escaped.text.count("\\")) == (0, 0)
+    assert (escaped.past_count, escaped.text.count("\\")) == (0, 0)
     facts = entries.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
     assert [(fact.label, fact.value, fact.valid_to) for fact in facts] == [
         ("status", "disabled", "2026-03-27"), ("status", "enabled", None), ("owner", "[[Ada]]", None)

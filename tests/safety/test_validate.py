@@ -1,4 +1,4 @@
-"""The gate: what may be kept passes unchanged, everything else is refused with what to do about it."""
+"""Validation: valid values pass unchanged, all others are rejected with a hint."""
 
 from __future__ import annotations
 
