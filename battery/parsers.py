@@ -109,24 +109,24 @@ def _queries(workdir: Path) -> Parser:
 
 def _transcripts(workdir: Path) -> Parser:
     from holdfast import HoldfastError
-    from holdfast.formats.importers.detect import dialect, dialects, folder
-    from holdfast.formats.importers.json_source import Source
+    from holdfast.formats.importers.detect import all_dialects, find_dialect, find_folder
+    from holdfast.formats.importers.json_source import TranscriptSource
 
     path = workdir / "said.jsonl"
 
     def read(data: bytes) -> None:
         path.write_bytes(data)
-        with Source(str(path)) as source:
-            for one in dialects().values():
+        with TranscriptSource(str(path)) as source:
+            for one in all_dialects().values():
                 try:
-                    for said in one.turns(source.rows(), source.stem):
+                    for said in one.parse_turns(source.read_rows(), source.stem):
                         said.text.encode("utf-8", "surrogatepass")
                 except HoldfastError:
                     pass
             try:
-                known = dialect(source, None)
+                known = find_dialect(source, None)
                 if known is not None:
-                    folder(source, known)
+                    find_folder(source, known)
             except HoldfastError:
                 pass
 
@@ -137,7 +137,7 @@ def _turns(data: bytes) -> None:
     from holdfast import HoldfastError
     from holdfast.formats import transcript
 
-    transcript.parse(data), transcript.parse_header(data), transcript.is_complete_line(data)
+    transcript.parse_line(data), transcript.parse_header(data), transcript.is_complete_line(data)
     text = _text(data)
     (
         transcript.replace_surrogates(transcript.strip_own_output(text)),
@@ -281,9 +281,10 @@ def _names_and_paths(data: bytes) -> None:
 
     text = _text(data)
     checks: tuple[Callable[[], object], ...] = (
-        lambda: validate.path(text), lambda: validate.key(text), lambda: validate.name(text, "project"),
-        lambda: validate.label(text),
-        lambda: validate.tags(parse_tags(text)), lambda: validate.text(data, 65536), lambda: validate.one_line(text, "value"),
+        lambda: validate.check_path(text), lambda: validate.check_key(text), lambda: validate.check_name(text, "project"),
+        lambda: validate.check_label(text),
+        lambda: validate.check_tags(parse_tags(text)), lambda: validate.check_text(data, 65536),
+        lambda: validate.check_line(text, "value"),
     )  # fmt: skip
     for check in checks:
         try:

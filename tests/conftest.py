@@ -186,7 +186,7 @@ class Clock:
 
     @property
     def now(self):
-        return dates.timestamp(self.seconds)
+        return dates.format_timestamp(self.seconds)
 
     @staticmethod
     def _of(moment):

@@ -21,9 +21,9 @@ AGENTS = (  # variables that coding agents set for the commands they run
     "HOLDFAST_CLIENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI",
     "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "AI_AGENT",
 )  # fmt: skip
-MASK = "********"  # what is shown where a secret stands
-STORES = ("postgresql://", "postgres://")  # how the address of a store begins
-ADDRESSES = ("embedder", "url", "store", "store_read")  # fields in which a password may stand
+MASK = "********"  # shown instead of a secret
+STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
+ADDRESSES = ("embedder", "url", "store", "store_read")  # fields that may contain a password
 
 
 class Setting(Record):
@@ -32,10 +32,10 @@ class Setting(Record):
     name: str
     field: str
     kind: type
-    sentence: str
+    description: str
     env: str = ""
-    least: int = 0
-    most: int = 10**9
+    minimum: int = 0
+    maximum: int = 10**9
     choices: tuple[str, ...] = ()
 
 
@@ -81,11 +81,10 @@ class Config(Record):
     store_seconds: int = 30
     quarantine: tuple[str, ...] = ("web", "import")
     unknown: tuple[str, ...] = ()
-    allowed_scopes: tuple[str, ...] = (
-        SCOPES  # the kinds of scopes a caller may reach: no setting, the gateway gives it by its role
-    )
-    read_only: bool = False  # whether a caller may only read: no setting, the gateway gives it by its role
-    batch_writes: bool = False  # whether threads that store at once are written with one flush: no setting, the gateway says it
+    # not settings: the gateway sets these for each caller
+    allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
+    read_only: bool = False  # whether the caller's role only allows reading
+    batch_writes: bool = False  # whether concurrent writes of several threads share one flush
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
@@ -96,35 +95,43 @@ class Config(Record):
 
 
 SETTINGS = (
-    Setting("memory.enabled", "enabled", bool, "off: writes are refused, reads answer empty", "HOLDFAST_ENABLED"),
-    Setting("project.id", "project", str, "the project's id, instead of finding it out", "HOLDFAST_PROJECT"),
-    Setting("session.id", "session", str, "the session whose notes are meant", "HOLDFAST_SESSION"),
-    Setting("agent.name", "agent", str, "the agent whose notes are meant", "HOLDFAST_AGENT"),
+    Setting("memory.enabled", "enabled", bool, "off: writes are refused, reads answer empty", env="HOLDFAST_ENABLED"),
+    Setting("project.id", "project", str, "the project's id, instead of finding it out", env="HOLDFAST_PROJECT"),
+    Setting("session.id", "session", str, "the session whose notes are meant", env="HOLDFAST_SESSION"),
+    Setting("agent.name", "agent", str, "the agent whose notes are meant", env="HOLDFAST_AGENT"),
     Setting(
         "agent.scaffolds",
         "scaffolds",
         str,
         "trees of files an agent keeps, made at its first boot: continuity, wiki",
-        "HOLDFAST_SCAFFOLDS",
+        env="HOLDFAST_SCAFFOLDS",
     ),
-    Setting("client.name", "client", str, "the program that is asking, kept with each version", "HOLDFAST_CLIENT"),
+    Setting("client.name", "client", str, "the program that is asking, kept with each version", env="HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
-    Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", "", 1, 10 * 1024 * 1024),
+    Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", minimum=1, maximum=10 * 1024 * 1024),
     Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
     Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
-    Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", "", 1),
-    Setting("brief.entries", "brief_entries", int, "most whole notes of a scope in a start briefing; 0: no limit", "", 0, 100),
+    Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", minimum=1),
+    Setting(
+        "brief.entries",
+        "brief_entries",
+        int,
+        "most whole notes of a scope in a start briefing; 0: no limit",
+        minimum=0,
+        maximum=100,
+    ),
     Setting(
         "brief.scope_chars",
         "brief_scope_chars",
         int,
         "most characters of one scope's whole notes in a start briefing; 0: no limit",
-        "",
-        0,
-        9000,
+        minimum=0,
+        maximum=9000,
     ),
-    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a start briefing", "", 750, 9000),
-    Setting("hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", "", 0, 9000),
+    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a start briefing", minimum=750, maximum=9000),
+    Setting(
+        "hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", minimum=0, maximum=9000
+    ),
     Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
     Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
     Setting("history.tools", "tool_turns", bool, "keep tool calls and their results when a transcript is imported or captured"),
@@ -134,31 +141,43 @@ SETTINGS = (
         tuple,
         "origins whose notes are not briefed before a person approved them: a list of agent, tool, import, web",
     ),
-    Setting("lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", "", 1, 3600),
-    Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", "HOLDFAST_EMBEDDER"),
-    Setting("search.key", "embed_key", str, "the key of an embedding endpoint", "HOLDFAST_EMBED_KEY"),
+    Setting(
+        "lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", minimum=1, maximum=3600
+    ),
+    Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", env="HOLDFAST_EMBEDDER"),
+    Setting("search.key", "embed_key", str, "the key of an embedding endpoint", env="HOLDFAST_EMBED_KEY"),
     Setting(
         "audit.mode",
         "audit_mode",
         str,
         "what becomes of a decision that cannot be written down: best-effort or strict",
-        "HOLDFAST_AUDIT_MODE",
+        env="HOLDFAST_AUDIT_MODE",
         choices=("best-effort", "strict"),
     ),
-    Setting("store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", "HOLDFAST_STORE"),
-    Setting("store.read_url", "store_read", str, "a replica of it, for questions", "HOLDFAST_STORE_READ"),
-    Setting("store.tenant", "tenant", str, "whose memory is meant, of all that are kept there", "HOLDFAST_TENANT"),
-    Setting("store.connections", "store_connections", int, "most connections that one process has to it", "", 1, 1000),
-    Setting("store.statement_seconds", "store_seconds", int, "how long the database may take for one step", "", 1, 3600),
+    Setting(
+        "store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", env="HOLDFAST_STORE"
+    ),
+    Setting("store.read_url", "store_read", str, "a replica of it, for questions", env="HOLDFAST_STORE_READ"),
+    Setting("store.tenant", "tenant", str, "whose memory is meant, of all that are kept there", env="HOLDFAST_TENANT"),
+    Setting(
+        "store.connections", "store_connections", int, "most connections that one process has to it", minimum=1, maximum=1000
+    ),
+    Setting(
+        "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
+    ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
-    Setting("serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", "", 2),
-    Setting("serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", "", 1024, 64 * 1024 * 1024),
-    Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", "HOLDFAST_URL"),
-    Setting("gateway.token", "token", str, "the token they come in with", "HOLDFAST_TOKEN"),
-    Setting("github.api", "github_api", str, "where reviews are posted", "HOLDFAST_GITHUB_API"),
-    Setting("github.token", "github_token", str, "the token they are posted with", "HOLDFAST_GITHUB_TOKEN"),
-    Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", "HOLDFAST_WEBHOOK"),
-    Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", "HOLDFAST_WEBHOOK_KEY"),
+    Setting(
+        "serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", minimum=2
+    ),
+    Setting(
+        "serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", minimum=1024, maximum=64 * 1024 * 1024
+    ),
+    Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", env="HOLDFAST_URL"),
+    Setting("gateway.token", "token", str, "the token they come in with", env="HOLDFAST_TOKEN"),
+    Setting("github.api", "github_api", str, "where reviews are posted", env="HOLDFAST_GITHUB_API"),
+    Setting("github.token", "github_token", str, "the token they are posted with", env="HOLDFAST_GITHUB_TOKEN"),
+    Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", env="HOLDFAST_WEBHOOK"),
+    Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", env="HOLDFAST_WEBHOOK_KEY"),
 )
 
 
@@ -179,9 +198,9 @@ def load(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] 
         if given is not None and given != "":
             values[setting.field] = parse_value(setting, given, setting.env)
         elif setting.name in table:
-            values[setting.field] = checked(setting, table.pop(setting.name), "config.toml")
+            values[setting.field] = check_value(setting, table.pop(setting.name), "config.toml")
         table.pop(setting.name, None)
-    values["project"] = values.get("project") or None  # an empty one in config.toml means that none is set
+    values["project"] = values.get("project") or None  # "" in config.toml means that none is set
     return Config(home=root, unknown=tuple(sorted(table)), **values)
 
 
@@ -198,7 +217,7 @@ def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, 
         raise ConfigError("a home is a folder, and this is the address of a store", "Name it with --store or HOLDFAST_STORE")
     if not root or "\0" in root:
         raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
-    if root == "~" or root.startswith("~/"):  # from a file or a service that no shell has read
+    if root == "~" or root.startswith("~/"):  # from a file or a service, where no shell expands it
         root = (env.get("HOME") or os.path.expanduser("~")) + root[1:]
     try:
         return os.path.abspath(root)
@@ -211,7 +230,7 @@ def disable_telemetry() -> None:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
-def setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
+def find_setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
     """Return where the value of a setting comes from: the environment variable, config.toml or the default."""
     env = os.environ if environ is None else environ
     if setting.env and env.get(setting.env):
@@ -219,7 +238,7 @@ def setting_source(setting: Setting, home: str, environ: Mapping[str, str] | Non
     return "config.toml" if setting.name in _read_toml(os.path.join(home, "config.toml")) else "default"
 
 
-def config_file_id(home: str) -> tuple[int, int, int] | None:
+def read_config_file_id(home: str) -> tuple[int, int, int] | None:
     """Return the id of config.toml, which changes with the file; None if there is no file."""
     try:
         found = os.stat(os.path.join(home, "config.toml"))
@@ -234,18 +253,24 @@ def hide_password(embedder: str) -> str:
     if not scheme:
         kind, colon, rest = embedder.partition(":")
         return f"{kind}:{MASK}" if colon and "@" in rest and kind.strip().lower() == "endpoint" else embedder
-    user, at, place = rest.rpartition("@")  # the last one: an @ or a / may stand in a password that nobody encoded
-    cut = min([place.find(sign) for sign in "?#" if sign in place], default=len(place))
-    return start + scheme + (MASK + at if user or at else "") + place[:cut] + (place[cut] + MASK if cut < len(place) else "")
+    user, at, host_part = rest.rpartition("@")  # at the last @: a password that is not encoded may contain @ or /
+    cut = min([host_part.find(mark) for mark in "?#" if mark in host_part], default=len(host_part))
+    return (
+        start
+        + scheme
+        + (MASK + at if user or at else "")
+        + host_part[:cut]
+        + (host_part[cut] + MASK if cut < len(host_part) else "")
+    )
 
 
-def wants_colour(environ: Mapping[str, str] | None = None) -> bool:
+def allows_colour(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether output may be coloured: not with NO_COLOR or a dumb terminal."""
     env = os.environ if environ is None else environ
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
 
-def environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def copy_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the whole environment, to look up variables of other programs."""
     return dict(os.environ if environ is None else environ)
 
@@ -256,12 +281,12 @@ def runs_in_agent(environ: Mapping[str, str] | None = None) -> bool:
     return any(env.get(name) for name in AGENTS)
 
 
-def user_home(environ: Mapping[str, str] | None = None) -> str:
+def find_user_home(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's home directory."""
     return os.path.dirname(_default_home(os.environ if environ is None else environ))
 
 
-def editor(environ: Mapping[str, str] | None = None) -> str:
+def find_editor(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's editor."""
     env = os.environ if environ is None else environ
     return env.get("VISUAL") or env.get("EDITOR") or "vi"
@@ -287,41 +312,43 @@ def parse_value(setting: Setting, text: str, where: str) -> Any:
             return True
         if word in ("0", "false", "no", "off"):
             return False
-        raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}", _correct(setting))
+        raise ConfigError(f"{where}: {setting.name} must be true or false, not {text!r}", _format_fix(setting))
     if setting.kind is int:
         try:
-            return checked(setting, int(text), where)
+            return check_value(setting, int(text), where)
         except ValueError:
-            raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}", _correct(setting)) from None
+            raise ConfigError(f"{where}: {setting.name} must be a whole number, not {text!r}", _format_fix(setting)) from None
     if setting.kind is tuple:
-        return checked(setting, [part.strip() for part in text.split(",") if part.strip()], where)
-    return checked(setting, text, where)
+        return check_value(setting, [part.strip() for part in text.split(",") if part.strip()], where)
+    return check_value(setting, text, where)
 
 
-def checked(setting: Setting, value: object, where: str) -> Any:
+def check_value(setting: Setting, value: object, where: str) -> Any:
     """Return the value if it has the setting's type and is in its range; raise ConfigError otherwise."""
     if setting.kind is tuple:
-        if not isinstance(value, list) or not all(one in ORIGINS[1:] for one in value):
-            what = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
-            raise ConfigError(what, _correct(setting))
+        if not isinstance(value, list) or not all(origin in ORIGINS[1:] for origin in value):
+            message = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
+            raise ConfigError(message, _format_fix(setting))
         return tuple(value)
     if type(value) is not setting.kind:
-        what = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
-        raise ConfigError(what, _correct(setting))
+        message = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
+        raise ConfigError(message, _format_fix(setting))
     if setting.choices and value not in setting.choices:
         known = " or ".join(setting.choices)
-        raise ConfigError(f"{where}: {setting.name} must be {known}, not {value!r}", _correct(setting))
-    if isinstance(value, int) and not isinstance(value, bool) and not setting.least <= value <= setting.most:
-        raise ConfigError(f"{where}: {setting.name} must be {setting.least} to {setting.most}, not {value}", _correct(setting))
+        raise ConfigError(f"{where}: {setting.name} must be {known}, not {value!r}", _format_fix(setting))
+    if isinstance(value, int) and not isinstance(value, bool) and not setting.minimum <= value <= setting.maximum:
+        raise ConfigError(
+            f"{where}: {setting.name} must be {setting.minimum} to {setting.maximum}, not {value}", _format_fix(setting)
+        )
     return value
 
 
-def _correct(setting: Setting) -> str:
+def _format_fix(setting: Setting) -> str:
     return f"Correct it: `holdfast config {setting.name} VALUE`" + (f", or unset {setting.env}" if setting.env else "")
 
 
 def _default_home(env: Mapping[str, str]) -> str:
-    user = env.get("HOME") or _home_of_user()  # an empty HOME is none: taken as it is, it would mean /.holdfast
+    user = env.get("HOME") or _home_of_user()  # an empty HOME counts as unset; otherwise the home would be /.holdfast
     if not os.path.isabs(user):
         raise ConfigError("no home directory is known", "Set HOLDFAST_HOME to a folder")
     return os.path.join(user, ".holdfast")
@@ -339,11 +366,11 @@ def _home_of_user() -> str:
 
 def _read_toml(path: str) -> dict[str, Any]:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe there must not hold us up
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # never wait for a writer if it is a pipe
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise _unread(path, error) from None
+        raise _make_read_error(path, error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise ConfigError(f"{path} is not a regular file", "Remove it")
@@ -352,12 +379,12 @@ def _read_toml(path: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return _flat(tomllib.loads(data.decode()))
+        return _flatten(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
 
 
-def _unread(path: str, error: OSError) -> HoldfastError:
+def _make_read_error(path: str, error: OSError) -> HoldfastError:
     """Return the error for a config.toml that cannot be read; it names the home if that is the cause."""
     import errno
 
@@ -381,11 +408,12 @@ def _unread(path: str, error: OSError) -> HoldfastError:
     return ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it")
 
 
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested tables by their dotted names."""
+    flattened: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}."))
+            flattened.update(_flatten(value, f"{prefix}{name}."))
         else:
-            flat[prefix + name] = value
-    return flat
+            flattened[prefix + name] = value
+    return flattened

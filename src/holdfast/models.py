@@ -18,17 +18,17 @@ AGENT_ORIGINS = ORIGINS[1:]  # an agent cannot claim that a person said somethin
 MODES = ("hybrid", "keyword", "semantic", "recent")
 SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
-PARTS = {  # where what can be asked for stands
+PARTS = {  # the parts of the store in which each kind of hit is
     "note": "notes archive", "file": "files", "turn": "transcripts", "fact": "facts",
 }  # fmt: skip
-EVERY_PART = "notes archive files transcripts"  # what a recall searches; None in its place leaves the archive out
+EVERY_PART = "notes archive files transcripts"  # searched by a recall; None instead leaves the archive out
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
 _KINDS = {folder: kind for kind, folder in _FOLDERS.items()}
 
 
 class TextRecord(Record):
-    """A record that contains text somebody wrote."""
+    """A record with text that a person or an agent wrote."""
 
     _computed = ("hidden",)
     _text_fields: ClassVar[tuple[str, ...]] = ("text",)
@@ -51,7 +51,7 @@ class TextRecord(Record):
 
 
 class Scope(Record):
-    """Where a note applies and who reads it back."""
+    """Where a note applies: everywhere, or in one project, agent or session."""
 
     kind: str
     id: str = ""
@@ -63,6 +63,7 @@ class Scope(Record):
 
     @classmethod
     def of_folder(cls, folder: str) -> Scope:
+        """Return the scope of a folder in the store."""
         kind, _, id = folder.partition("/")
         return cls("global") if kind == "global" else cls(_KINDS[kind], id)
 
@@ -71,14 +72,14 @@ class Scope(Record):
 
 
 class Source(Record):
-    """Who said it, through what."""
+    """Where a text comes from: its origin, the agent, client and session, and the sources it was made from."""
 
     origin: str = "user"
     agent: str | None = None
     client: str | None = None
     session: str | None = None
     made_from: tuple[str, ...] = ()  # addresses, paths, note:ID, session:ID, tool:NAME
-    trust: str | None = None  # of the least trusted thing it was made from, where that is less than its origin
+    trust: str | None = None  # of the least trusted source it was made from, if that is less than its origin's
 
     @property
     def trusted(self) -> str:
@@ -87,9 +88,9 @@ class Source(Record):
 
 
 class Version(TextRecord):
-    """One text a note has had, on both clocks: when it was true, and when it was recorded.
+    """One text of a note, with two times: when it was valid, and when it was recorded.
 
-    `valid_to` is the end its writer gave it; `closed` is the end that a later version put to it.
+    `valid_to` is the end that its writer gave; `closed` is the end that a later version set.
     """
 
     _name_fields = ("tags",)
@@ -104,11 +105,12 @@ class Version(TextRecord):
 
     @property
     def until(self) -> str | None:
+        """Return when the version ended; None if it is current."""
         return self.closed or self.valid_to
 
 
 class Note(TextRecord):
-    """A memory as it stands. `version` names these very bytes: give it back as `expected` to edit safely."""
+    """A note with its current text. `version` identifies its bytes: pass it as `expected` to edit safely."""
 
     _name_fields = ("key", "tags")
     scope: Scope
@@ -127,12 +129,12 @@ class Note(TextRecord):
     lines: tuple[int, int]
     version: str
     versions: int = 1
-    quarantined: bool = False  # not trusted enough to be told to anybody who did not ask, and approved by no person
+    quarantined: bool = False  # not trusted enough for briefings, and not approved by a person
     archived: bool = False  # retention moved it to the archive; briefings leave it out
 
 
 class Fact(TextRecord):
-    """A dated line: what was so, from when to when, and what ended it."""
+    """A dated line of a text: a value, when it was valid, and what ended it."""
 
     _text_fields = ("value",)
     _name_fields = ("subject", "label", "links")
@@ -146,13 +148,13 @@ class Fact(TextRecord):
     scope: Scope = Scope("global")
     path: str = ""
     line: int = 0
-    quarantined: bool = False  # it stands in a note that is
-    archived: bool = False  # likewise
+    quarantined: bool = False  # its note is quarantined
+    archived: bool = False  # its note is archived
     stale_in: tuple[str, ...] = ()  # other files that still state an older, different value: `path:line`, at most 10
 
 
 class Stored(Record):
-    """What a store did: created, updated or unchanged; and the rules whose names stand where a secret was."""
+    """The result of a write: created, updated or unchanged, and the rules whose names replace secrets."""
 
     action: str
     note: Note
@@ -160,7 +162,7 @@ class Stored(Record):
 
 
 class FactSet(Record):
-    """What setting a fact did, and which facts it retired."""
+    """The result of setting a fact, and the facts that it retired."""
 
     action: str
     fact: Fact
@@ -170,23 +172,23 @@ class FactSet(Record):
 
 
 class Forgotten(Record):
-    """Whether there was anything to forget, and until when it can be restored."""
+    """The result of forgetting a note: whether there was one, and until when it can be restored."""
 
     deleted: bool
     key: str
     scope: Scope | None = None
     restorable_until: str | None = None
-    beyond_reach: tuple[str, ...] = ()  # files that may still show it, each with why
+    beyond_reach: tuple[str, ...] = ()  # files that may still show it, each with the reason
 
 
 class Cleared(int):
-    """How many notes were forgotten; `beyond_reach` are files that may still show them, each with why."""
+    """The number of forgotten notes; `beyond_reach` are files that may still show them, each with the reason."""
 
     beyond_reach: tuple[str, ...] = ()
 
 
 class Receipt(Record):
-    """What a purge removed, how that was checked, and what it could not reach."""
+    """The result of a purge: what was removed, how that was verified, and what could not be reached."""
 
     key: str
     scope: Scope | None
@@ -197,18 +199,18 @@ class Receipt(Record):
     checks: tuple[str, ...]
     beyond_reach: tuple[str, ...]
     time: str
-    id: str = ""  # under which it is kept; nothing where nothing was removed
-    what: str = ""  # what was purged, without a word of it
-    state: str = "done"  # or pending: something is left to do, and doctor does it as soon as it can; damaged: it is lost
-    pending: tuple[str, ...] = ()  # what that is
-    turns: int = 0  # that were taken out of transcripts
-    also_said_by: tuple[str, ...] = ()  # what says the same and was not to be removed
-    told: tuple[str, ...] = ()  # to whom it had been told
-    taken_back: str = ""  # when a person stored it again on purpose
+    id: str = ""  # of the receipt in the ledger; "" if nothing was removed
+    what: str = ""  # description of what was purged, without its text
+    state: str = "done"  # or pending: steps are left, which doctor finishes; or damaged: the receipt is lost
+    pending: tuple[str, ...] = ()  # the steps that are left
+    turns: int = 0  # removed from transcripts
+    also_said_by: tuple[str, ...] = ()  # other notes with the same text, which were not to be removed
+    told: tuple[str, ...] = ()  # agents and sessions that it was shown to
+    taken_back: str = ""  # when a person stored the same text again on purpose
 
 
 class Hit(TextRecord):
-    """A passage that answers, with where it stands and why it may be believed."""
+    """A passage that a recall found, with its citation and its source."""
 
     _name_fields = ("key", "tags", "session", "speaker", "name", "description")
     kind: str  # note, past, file, turn, fact
@@ -227,14 +229,14 @@ class Hit(TextRecord):
     speaker: str | None = None
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
-    weak: bool = False  # it shares something with the question, but probably does not answer it
-    name: str | None = None  # of a file with frontmatter: its name and
-    description: str | None = None  # its description there
+    weak: bool = False  # it has words in common with the query, but probably does not answer it
+    name: str | None = None  # from the frontmatter of a file
+    description: str | None = None  # likewise
     archived: bool = False
 
 
 class Answer(Record):
-    """The hits, the mode that really ran, and whether that is less than was asked for."""
+    """The hits of a recall, the mode that ran, and whether that is less than was requested."""
 
     hits: tuple[Hit, ...]
     mode: str
@@ -248,8 +250,8 @@ class Answer(Record):
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, place: int) -> Hit:
-        return self.hits[place]
+    def __getitem__(self, position: int) -> Hit:
+        return self.hits[position]
 
     @property
     def sessions(self) -> dict[str, tuple[Hit, ...]]:
@@ -262,7 +264,7 @@ class Answer(Record):
 
 
 class TrashedNote(Record):
-    """A note in the trash or in the archive, and since when."""
+    """A note in the trash or in the archive, and when it was moved there."""
 
     scope: Scope
     key: str
@@ -272,7 +274,7 @@ class TrashedNote(Record):
 
 
 class Problem(Record):
-    """Something `check` found, and the command that mends it."""
+    """A problem that `check` found, and the command that fixes it."""
 
     code: str
     message: str
@@ -291,12 +293,12 @@ class Finding(Record):
     path: str = ""
     action: str = "advise"
     target: str = ""
-    tenant: str = ""  # which the command has to name
+    tenant: str = ""  # the tenant that the command must name
     hint: str = ""
 
 
 class Turn(TextRecord):
-    """One thing that was said in a session, word for word. `number` counts the lines of its file after the header."""
+    """One message of a session, word for word. `number` counts the lines of its file after the header."""
 
     _name_fields = ("speaker", "session")
     id: str
@@ -311,7 +313,7 @@ class Turn(TextRecord):
 
 
 class Logged(Record):
-    """What keeping a session did: how many turns are new, how many were there already, how many could not be read."""
+    """The result of logging a session: the number of new turns, of known turns and of broken ones."""
 
     session: str
     client: str
@@ -319,12 +321,12 @@ class Logged(Record):
     known: int
     path: str
     broken: int = 0
-    purged: int = 0  # turns that were left out: they say what was purged
-    redacted: int = 0  # turns that held a secret: the name of its rule stands in its place
+    purged: int = 0  # turns that were left out because they contain purged text
+    redacted: int = 0  # turns with a secret, which the name of its rule replaces
 
 
 class Progress:
-    """Progress of a long task; this one shows nothing, an interface may pass one that does."""
+    """Progress of a long task; this class shows nothing, and an interface may pass a subclass that does."""
 
     def start(self, what: str, total: int) -> None: ...
     def step(self, count: int = 1) -> None: ...

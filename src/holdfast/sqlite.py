@@ -35,7 +35,7 @@ _PRAGMAS = (  # a short log, because the first process to open the file reads al
 )
 
 
-def statements(module_file: str) -> dict[str, str]:
+def load_statements(module_file: str) -> dict[str, str]:
     """Return the `-- name: x` sections of the .sql file beside a module, by name."""
     with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:
         sections = ("\n" + file.read()).split("\n-- name: ")
@@ -118,7 +118,7 @@ class Database:
         if not isinstance(error, ERRORS):
             return error
         if not isinstance(error, apsw.BusyError | apsw.LockedError):
-            self.close()  # its files may be gone, or its log open for reading only: the next use opens it again
+            self.close()  # its files may be deleted, or its log open for reading only: the next use opens it again
         return translate_error(error, self._path)
 
     def _should_be_writable(self) -> bool:
@@ -145,16 +145,16 @@ class Database:
         self.generation += 1
         try:
             if home_folder.exists(self._home):
-                self._keep(_stat(self._path)[0], self._connect() or self._make())
+                self._remember_file(_stat(self._path)[0], self._connect() or self._create_file())
             else:  # inode 0: a file that another process creates from now on is noticed
                 self._db, self._inodes = self._open_memory(), (0, 0, 0)
         except (DiskTrouble, Damaged) as error:
             self.reason, self.fix = error.message, error.fix if getattr(error, "full", False) else ""
-            self._keep(_stat(self._path)[0], self._open_read_only() or self._open_memory())
+            self._remember_file(_stat(self._path)[0], self._open_read_only() or self._open_memory())
         assert self._db is not None
         return self._db
 
-    def _keep(self, inode: int, db: apsw.Connection) -> None:
+    def _remember_file(self, inode: int, db: apsw.Connection) -> None:
         """Remember which file is open: the inode from before connecting, so that a later replacement is noticed."""
         self._db = db
         (main, log, shared), self._sizes = _stat_files(self._path)
@@ -163,7 +163,7 @@ class Database:
     def _is_usable_again(self) -> bool:
         """Return whether a file that could not be used can be opened now, for processes that run for long."""
         try:
-            (self._connect() or self._make()).close()
+            (self._connect() or self._create_file()).close()
         except HoldfastError:
             return False
         return True
@@ -216,7 +216,7 @@ class Database:
             db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             try:
                 self._tune(db)
-                if self._is_ours(db):
+                if self._has_own_schema(db):
                     return db
             except DAMAGE_ERRORS:
                 pass
@@ -225,7 +225,7 @@ class Database:
             raise translate_error(error, self._path) from error
         return None
 
-    def _is_ours(self, db: apsw.Connection) -> bool:
+    def _has_own_schema(self, db: apsw.Connection) -> bool:
         application, version = db.pragma("application_id"), db.pragma("user_version")
         if application == self._application and version > self._version:
             self.reject_newer(version)
@@ -234,8 +234,8 @@ class Database:
     def reject_newer(self, version: int) -> None:
         """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
 
-    def _make(self) -> apsw.Connection:
-        """Return a connection to a new file; of many processes that come here at once, one creates it."""
+    def _create_file(self) -> apsw.Connection:
+        """Return a connection to a new file; of several concurrent processes, one creates it."""
         with Lock(self._home, os.path.basename(self._path), self._seconds):
             db = self._connect()
             if db is not None:
@@ -290,13 +290,13 @@ class Database:
         try:
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             db = apsw.Connection(f"file:{quote_path(self._path)}?immutable=1", flags=flags)
-            return db if self._is_ours(db) else None
+            return db if self._has_own_schema(db) else None
         except (apsw.Error, HoldfastError):
             return None
 
     def _tune(self, db: apsw.Connection) -> None:
         db.set_busy_handler(make_busy_handler(self._seconds))
-        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # a short command does not pay for everybody's log
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # so that a short command does not write the whole log
         db.execute(_PRAGMAS).fetchall()
 
 
@@ -345,18 +345,18 @@ class Transaction:
 
 def translate_error(error: BaseException, path: str) -> HoldfastError:
     """Return an error of SQLite as one of Holdfast's."""
-    what = f"{os.path.basename(path)}: {error}"
+    message = f"{os.path.basename(path)}: {error}"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Busy(what, "Another process holds it; try again in a moment")
+        return Busy(message, "Another process holds it; try again in a moment")
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError | apsw.CantOpenError) and _is_disk_full(path)):
-        return no_space(what, os.path.dirname(path))
+        return no_space(message, os.path.dirname(path))
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+        return DiskTrouble(message, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
     if isinstance(error, apsw.IOError):
-        return DiskTrouble(what, Template("Check the disk, then run ", DOCTOR))
+        return DiskTrouble(message, Template("Check the disk, then run ", DOCTOR))
     if isinstance(error, (*DAMAGE_ERRORS, UnicodeDecodeError)):
-        return Damaged(what, Template("Run ", DOCTOR))
-    return Trouble(what, Template("Run ", DOCTOR))
+        return Damaged(message, Template("Run ", DOCTOR))
+    return Trouble(message, Template("Run ", DOCTOR))
 
 
 def _is_disk_full(path: str) -> bool:
@@ -430,11 +430,13 @@ _held: list[Database] = []
 def is_open(path: str) -> bool:
     """Return whether this process has a database open."""
     real = os.path.realpath(path)
-    return any(one._path == real and one._db is not None for reference in list(databases) if (one := reference()))
+    return any(
+        database._path == real and database._db is not None for reference in list(databases) if (database := reference())
+    )
 
 
 def _before_fork() -> None:
-    for database in [one for reference in list(databases) if (one := reference())]:
+    for database in [database for reference in list(databases) if (database := reference())]:
         database.lock.acquire()
         database.close()
         database.times_closed += 1
@@ -446,10 +448,10 @@ def _after_fork() -> None:
         _held.pop().lock.release()
 
 
-def _in_the_child() -> None:
+def _reset_in_child() -> None:
     for database in _held:
         database.lock = RLock()
     _held.clear()
 
 
-on_fork(before=_before_fork, parent=_after_fork, child=_in_the_child)
+on_fork(before=_before_fork, parent=_after_fork, child=_reset_in_child)

@@ -1,4 +1,4 @@
-"""Dates: any zone in, UTC out, days that mean their first or last second, and a clear no to everything else."""
+"""Dates: moments in any zone become UTC, a day is its first or last second, and other values are rejected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 )
 def test_days_and_moments_of_any_zone_become_utc(given_, utc):
     assert dates.parse_moment(given_, "on") == utc
-    assert dates.is_moment(dates._text(given_))
+    assert dates.is_moment(dates._to_text(given_))
 
 
 @pytest.mark.promise("T1")
@@ -118,7 +118,7 @@ def test_any_day_begins_at_midnight_and_ends_a_second_before_the_next(day):
 
 @given(st.integers(-62135596800, 253402300799))
 def test_stamps_sort_as_the_moments_do_and_name_them_exactly(seconds):
-    stamp = dates.timestamp(seconds)
+    stamp = dates.format_timestamp(seconds)
     assert STAMP.fullmatch(stamp)
     assert datetime.fromisoformat(stamp) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     assert dates.parse_moment(stamp, "x") == stamp
@@ -126,7 +126,7 @@ def test_stamps_sort_as_the_moments_do_and_name_them_exactly(seconds):
 
 @pytest.mark.parametrize("seconds", [-(10**11), -(10**18), 253402300800, 10**12, 10**18, 1e30, -1e30])
 def test_a_clock_or_file_from_another_age_still_gives_a_stamp(seconds):
-    assert dates.timestamp(seconds) in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
+    assert dates.format_timestamp(seconds) in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 
 
 @given(some.stamps, st.integers(0, 10**9))

@@ -1,4 +1,4 @@
-"""An error is shown in the words of the interface that shows it: requests over HTTP, commands and options on a terminal."""
+"""Each interface shows the hint of an error in its own terms: requests over HTTP, commands and options on a terminal."""
 
 from __future__ import annotations
 

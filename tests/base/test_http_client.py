@@ -1,4 +1,4 @@
-"""The HTTP client, against servers that answer byte by byte what a test says."""
+"""The HTTP client, against servers that send exactly the bytes that a test gives."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def drip(client):
         time.sleep(0.02)
 
 
-def client_of(server, timeout=TIMEOUT, **given):
+def make_client(server, timeout=TIMEOUT, **given):
     return HttpClient(parse_url(server.url, "the test"), timeout, **given)
 
 
 def test_connections_are_reused_and_a_closed_client_opens_another():
-    with Server(OK) as server, client_of(server) as client:
+    with Server(OK) as server, make_client(server) as client:
         for _ in range(3):
             assert client.request("GET", "/").json() == {}
         assert len(server.connections) == 1
@@ -115,7 +115,7 @@ def test_an_idle_connection_that_the_server_closed_is_replaced_before_anything_i
         closed.set()
         return True
 
-    with Server(close, OK) as server, client_of(server) as client:
+    with Server(close, OK) as server, make_client(server) as client:
         client.request("POST", "/", b"one")
         assert closed.wait(30)
         client.request("POST", "/", b"two")
@@ -123,7 +123,7 @@ def test_an_idle_connection_that_the_server_closed_is_replaced_before_anything_i
 
 
 def test_a_response_that_is_not_read_to_its_end_closes_its_connection():
-    with Server(OK) as server, client_of(server) as client:
+    with Server(OK) as server, make_client(server) as client:
         with client.stream("GET", "/"):
             pass
         assert client.request("GET", "/").status == 200
@@ -138,7 +138,7 @@ def test_lines_arrive_one_by_one():
         go_on.wait(30)
         client.sendall(b"6\r\no\nlast\r\n0\r\n\r\n")
 
-    with Server(slowly) as server, client_of(server) as client, client.stream("GET", "/") as response:
+    with Server(slowly) as server, make_client(server) as client, client.stream("GET", "/") as response:
         lines = response.lines()
         assert next(lines) == b"one\n"
         go_on.set()
@@ -172,14 +172,14 @@ def test_a_redirect_is_returned_and_not_followed():
 
 @pytest.mark.parametrize("head", [b"Content-Length: 2000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n7d0\r\n"])
 def test_a_response_that_is_too_large_is_refused(head):
-    with Server(b"HTTP/1.1 200 OK\r\n" + head + b"x" * 2000) as server, client_of(server, max_bytes=1000) as client:
+    with Server(b"HTTP/1.1 200 OK\r\n" + head + b"x" * 2000) as server, make_client(server, max_bytes=1000) as client:
         with pytest.raises(ResponseTooLarge) as caught:
             client.request("GET", "/")
         assert caught.value.sent and caught.value.reason == "the response is too large"
 
 
 def test_a_server_that_sends_slowly_is_given_up_at_the_deadline():
-    with Server(drip) as server, client_of(server, Timeout(connect=10, read=10, total=0.2)) as client:
+    with Server(drip) as server, make_client(server, Timeout(connect=10, read=10, total=0.2)) as client:
         with pytest.raises(RequestFailed) as caught:
             client.request("GET", "/")
         assert caught.value.reason == "TimeoutError"
@@ -226,7 +226,7 @@ def test_a_failed_handshake_is_a_failure_to_connect():
 
 @pytest.fixture
 def certificate(tmp_path):
-    """A certificate for 127.0.0.1 that nobody vouches for, and its key."""
+    """A self-signed certificate for 127.0.0.1, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"

@@ -1,4 +1,4 @@
-"""The thing itself: records that cannot change, keys that texts give themselves, tags, scopes, ids."""
+"""Records, keys that are derived from texts, tags, scopes and ids."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_ids_of_projects_that_are_one_are_remembered(any_memory):
     ledger = any_memory._context.ledger
     ledger.projects.link("old", "demo")
     ledger.projects.link("older", "old")
-    found = [ledger.projects.canonical(alias) for alias in ("old", "older", "none")]
+    found = [ledger.projects.find_project(alias) for alias in ("old", "older", "none")]
     assert found == ["demo", "demo", None]
 
 

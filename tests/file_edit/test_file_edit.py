@@ -1,4 +1,4 @@
-"""Files of somebody else's: what is ours goes in and comes out, and every other byte stays."""
+"""Edits of other programs' files: Holdfast's part is added and removed, and every other byte stays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KEYS = ("mcpServers", "holdfast")
 HOOK = {"hooks": [{"type": "command", "command": "/bin/holdfast hook x start"}]}
 
 
-def inside(text, begin=markdown_block.BEGIN, end=markdown_block.END):
-    """What stands in the block."""
+def find_block(text, begin=markdown_block.BEGIN, end=markdown_block.END):
+    """Return the content of the block."""
     return text.split(f"{begin}\n".replace("\n", "\r\n" if f"{begin}\r\n" in text else "\n"))[1].split(end)[0]
 
 
-def is_ours(value):
+def is_own(value):
     return "holdfast hook x" in json.dumps(value)
 
 
@@ -70,8 +70,8 @@ FULL = [text for text in TEXTS if parse(text) and "nothing yet" not in text and 
 
 @pytest.mark.parametrize("text", FULL)
 def test_where_there_was_something_else_the_very_bytes_come_back(text):
-    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
-    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_ours), KEYS)
+    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_own)
+    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_own), KEYS)
     for keys in (("hooks", "start"), ("hooks",), KEYS[:1]):
         if not json_entries.exists(text, keys):
             back = json_entries.remove(back, keys)
@@ -96,15 +96,15 @@ def test_whatever_the_document_the_rest_of_it_means_the_same(document, indent, c
     text = text.replace("\n", "\r\n") if crlf else text
     if not isinstance(document.get("mcpServers", {}), dict) or not isinstance(document.get("hooks", {}), dict):
         with pytest.raises(json_entries.WrongType):
-            json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+            json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_own)
         return
-    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_ours)
+    new = json_entries.add_item(json_entries.put(text, KEYS, SERVER), ("hooks", "start"), HOOK, is_own)
     wanted = json.loads(json.dumps(document))
     wanted.setdefault("mcpServers", {})["holdfast"] = SERVER
     wanted.setdefault("hooks", {})["start"] = [HOOK]
     assert parse(new).value == wanted
     assert "\n" not in new.replace("\r\n", "") or not crlf or "\r\n" not in text
-    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_ours), KEYS)
+    back = json_entries.remove(json_entries.remove_item(new, ("hooks", "start"), is_own), KEYS)
     left = parse(back).value
     assert {name: value for name, value in left.items() if name not in ("hooks", "mcpServers")} == {
         name: value for name, value in document.items() if name not in ("hooks", "mcpServers")
@@ -121,11 +121,9 @@ def test_of_two_entries_of_one_name_the_one_that_counts_is_edited():
 def test_what_somebody_put_into_our_group_of_hooks_stays():
     theirs = {"type": "command", "command": "theirs"}
     text = json.dumps({"hooks": {"start": [{"hooks": [HOOK["hooks"][0], theirs]}]}}, indent=2)
-    renewed = json_entries.add_item(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_ours)
+    renewed = json_entries.add_item(text, ("hooks", "start"), {"hooks": [{"command": "/new/holdfast hook x start"}]}, is_own)
     assert json.loads(renewed)["hooks"]["start"] == [{"hooks": [{"command": "/new/holdfast hook x start"}, theirs]}]
-    assert json.loads(json_entries.remove_item(text, ("hooks", "start"), is_ours)) == {
-        "hooks": {"start": [{"hooks": [theirs]}]}
-    }
+    assert json.loads(json_entries.remove_item(text, ("hooks", "start"), is_own)) == {"hooks": {"start": [{"hooks": [theirs]}]}}
 
 
 def test_a_comment_never_swallows_what_follows():
@@ -160,14 +158,14 @@ def test_lines_of_ours_go_into_toml_and_come_out(text):
     new = toml_block.put(text, TABLE)
     assert new.startswith(text)
     assert toml_block.put(new, TABLE) == new
-    assert toml_block.remove(new, TABLE, is_ours) == text
+    assert toml_block.remove(new, TABLE, is_own) == text
 
 
 def test_lines_that_a_program_wrote_anew_without_our_marks_are_found_by_name():
     text = 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n[mcp_servers.holdfast]\ncommand = "/bin/holdfast"\n'
-    assert toml_block.remove(text, TABLE, is_ours) == 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n'
+    assert toml_block.remove(text, TABLE, is_own) == 'model = "x" # why\n\n[mcp_servers.other]\ncommand = "o"\n\n'
     hooks = '[[hooks]]\nevent = "a"\ncommand = "theirs"\n\n[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"\n'
-    left = toml_block.remove(hooks, '[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"', is_ours)
+    left = toml_block.remove(hooks, '[[hooks]]\nevent = "b"\ncommand = "/bin/holdfast hook x start"', is_own)
     assert "theirs" in left
     assert "holdfast" not in left
 
@@ -188,18 +186,18 @@ PERSONS = ["", "a", "a\n", "a\n\n", "\n", " ", "a\r\nb", "a\r\nb\r\n", "\ufeff",
 def test_a_block_goes_in_and_comes_out_byte_for_byte(text):
     new = markdown_block.put(text, "what is known\nand more")
     assert new.startswith(text)
-    assert inside(new).replace("\r", "") == "what is known\nand more\n"
+    assert find_block(new).replace("\r", "") == "what is known\nand more\n"
     assert markdown_block.put(new, "what is known\nand more") == new
     changed = markdown_block.put(new, "something else")
-    assert inside(changed).strip() == "something else"
+    assert find_block(changed).strip() == "something else"
     assert markdown_block.remove(changed) == text
     assert markdown_block.put(changed, "") == text
 
 
 @pytest.mark.promise("B5")
 @given(st.text("ab\n\r \ufeff\u2028", max_size=20), st.text("xy\n", max_size=8), st.text("cd\n\r ", max_size=12))
-def test_text_on_both_sides_of_a_block_is_never_touched(before, inside, after):
-    held = markdown_block.put(before, inside + "z") + after
+def test_text_on_both_sides_of_a_block_is_never_touched(before, find_block, after):
+    held = markdown_block.put(before, find_block + "z") + after
     again = markdown_block.put(held, "other")
     assert again.startswith(before)
     assert again.endswith(after)
@@ -238,7 +236,7 @@ def test_after_a_stray_begin_only_the_real_block_is_ours():
 @pytest.mark.promise("B5")
 def test_what_is_told_cannot_close_the_block():
     new = markdown_block.put("mine\n", f"a\n{markdown_block.END}\nb\n{markdown_block.BEGIN}\nc")
-    assert inside(new) == "a\nb\nc\n"
+    assert find_block(new) == "a\nb\nc\n"
     assert markdown_block.remove(new) == "mine\n"
 
 
@@ -300,7 +298,7 @@ def test_a_copy_of_a_block_does_not_stay_behind():
     once = markdown_block.put("# Mine\n", "stale")
     twice = once + "\nmore of mine\n\n" + markdown_block.put("", "stale, too")
     new = markdown_block.put(twice, "new")
-    assert (new.count(markdown_block.BEGIN), "stale" in new, inside(new)) == (1, False, "new\n")
+    assert (new.count(markdown_block.BEGIN), "stale" in new, find_block(new)) == (1, False, "new\n")
     assert "more of mine" in new
     assert markdown_block.remove(twice) == "# Mine\n\nmore of mine\n"
 
@@ -310,8 +308,8 @@ def test_a_copy_of_a_block_does_not_stay_behind():
 def test_a_briefing_and_what_an_install_says_stand_side_by_side(text, first):
     about = markdown_block.ABOUT_BEGIN, markdown_block.ABOUT_END
     both = markdown_block.put(markdown_block.put(text, "how to use it", *about), "what is known")
-    assert inside(both).strip() == "what is known"
-    assert inside(both, *about).strip() == "how to use it"
+    assert find_block(both).strip() == "what is known"
+    assert find_block(both, *about).strip() == "how to use it"
     marks = [about, (markdown_block.BEGIN, markdown_block.END)]
     assert markdown_block.remove(markdown_block.remove(both, *marks[first]), *marks[1 - first]) == text
 

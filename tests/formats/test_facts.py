@@ -1,4 +1,4 @@
-"""Dated lines: read however people write them, set without losing anything, true to a plain list of what was said."""
+"""Facts: parsed in every variant that people write, set without losing anything, and compared with a simple model."""
 
 from __future__ import annotations
 
@@ -16,48 +16,50 @@ from holdfast.safety import validate
 
 DAYS = [f"2026-03-{day:02d}" for day in range(1, 9)]
 MOMENTS = [*DAYS, *[f"{day}T{hour}:00:00Z" for day in DAYS for hour in ("00", "12")]]
-SAID = st.tuples(st.sampled_from(["status", "Status ", "owner"]), st.sampled_from("ABC"), st.sampled_from(MOMENTS))
+STATEMENTS = st.tuples(st.sampled_from(["status", "Status ", "owner"]), st.sampled_from("ABC"), st.sampled_from(MOMENTS))
 
 dated = st.builds(
     FactLine, st.just(0), some.labels, some.one_line, some.days | some.stamps, st.none() | some.days | some.stamps
 )
 
 
-def stated(text: str) -> list[tuple[str, str, str, str | None]]:
-    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.find_lines(text)]
+def parse_all(text: str) -> list[tuple[str, str, str, str | None]]:
+    return [(line.label, line.value, line.valid_from, line.valid_to) for line in facts.find_fact_lines(text)]
 
 
-def said(text, *sets, many=False):
+def set_all(text, *sets, many=False):
     for label, value, on in sets:
         text = facts.set_fact(text, label, value, on, many).text
     return text
 
 
-def at(when: str) -> str:
+def to_moment(when: str) -> str:
     return when if len(when) > 10 else f"{when}T00:00:00Z"
 
 
 def values_at(text: str, label: str, when: str) -> list[str]:
     return [
         line.value
-        for line in facts.find_lines(text)
+        for line in facts.find_fact_lines(text)
         if facts.normalize_name(line.label) == facts.normalize_name(label)
-        and at(line.valid_from) <= at(when)
-        and (line.valid_to is None or at(when) < at(line.valid_to))
+        and to_moment(line.valid_from) <= to_moment(when)
+        and (line.valid_to is None or to_moment(when) < to_moment(line.valid_to))
     ]
 
 
 class Oracle:
-    """What was said, in the order it was said; saying what holds already says nothing."""
+    """A simple model: every value that was set, in order; setting the current value again changes nothing."""
 
     def __init__(self):
         self.sets: list[tuple[str, str]] = []
 
     def value(self, when):
-        there = [(at(on), number, value) for number, (on, value) in enumerate(self.sets) if at(on) <= at(when)]
-        return max(there)[2] if there else None
+        earlier = [
+            (to_moment(on), number, value) for number, (on, value) in enumerate(self.sets) if to_moment(on) <= to_moment(when)
+        ]
+        return max(earlier)[2] if earlier else None
 
-    def say(self, value, on):
+    def set(self, value, on):
         if self.value(on) == value:
             return "unchanged"
         self.sets.append((on, value))
@@ -74,20 +76,20 @@ class Oracle:
 @example(FactLine(0, "[2026-01-01]", "y: z", "2026-01-01", "2026-02-01"), "")
 def test_a_line_we_write_reads_back_as_itself(line, around):
     rows = [row for row in around.split("\n") if "```" not in row and "~~~" not in row]  # code blocks have no facts
-    around = "".join(row + "\n" for row in rows if not facts.find_lines(row))
-    found = facts.find_lines(f"{around}{facts.format_line(line)}\n{around}")
+    around = "".join(row + "\n" for row in rows if not facts.find_fact_lines(row))
+    found = facts.find_fact_lines(f"{around}{facts.format_line(line)}\n{around}")
     assert found == [line.replace(line=around.count("\n"))]
 
 
 @given(some.raw_texts, some.raw_texts, some.days | some.stamps)
 def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(label, value, on):
     try:
-        label, value = validate.label(label), validate.one_line(value, "value")
+        label, value = validate.check_label(label), validate.check_line(value, "value")
     except Refused:
         return
     edit = facts.set_fact("# S\n", label, value, on, False)
-    assert stated(edit.text) == [(label, value, on, None)]
-    assert facts.find_lines(edit.text)[0].line == edit.line
+    assert parse_all(edit.text) == [(label, value, on, None)]
+    assert facts.find_fact_lines(edit.text)[0].line == edit.line
 
 
 @pytest.mark.promise("T2")
@@ -132,8 +134,8 @@ def test_whatever_the_gate_lets_through_as_a_fact_is_one_line_that_reads_back(la
     ],
 )
 def test_lines_are_facts_however_people_write_them(row, fact):
-    assert stated(f"before\n{row}\nafter") == [fact]
-    assert facts.find_lines(f"before\n{row}\nafter")[0].line == 1
+    assert parse_all(f"before\n{row}\nafter") == [fact]
+    assert facts.find_fact_lines(f"before\n{row}\nafter")[0].line == 1
 
 
 @pytest.mark.promise("T2")
@@ -154,7 +156,7 @@ def test_lines_are_facts_however_people_write_them(row, fact):
     ],
 )  # fmt: skip
 def test_what_is_not_quite_a_fact_is_only_text(row):
-    assert stated(row) == []
+    assert parse_all(row) == []
 
 
 @given(some.raw_texts | some.broken_texts)
@@ -168,15 +170,15 @@ def test_any_text_can_be_read_for_facts(text):
 
 def test_a_line_in_a_code_block_is_part_of_the_code():
     log = "[2026-03-27] ERROR: disk full\n- [2026-03-27] a: b\n"
-    assert stated(f"```text\n{log}```\n") == []
-    assert len(stated(f"```text\n{log}")) == 2  # a block that is never closed is none
+    assert parse_all(f"```text\n{log}```\n") == []
+    assert len(parse_all(f"```text\n{log}")) == 2  # a block that is never closed is none
 
 
 def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
     text = "- ~~[2026-03-20] Telegram: off~~ SUPERSEDED\n- [2026-03-27] telegram: on\n- [2026-03-22] other: x"
-    assert stated(text)[0] == ("Telegram", "off", "2026-03-20", "2026-03-27")
-    assert stated(text.replace("[2026-03-27]", "[2026-03-19]"))[0][0] == "telegram"  # nothing begins later
-    assert stated(said("- ~~[2026-03-20] a: b~~ superseded by c", ("a", "c", "2026-03-25")))[0][3] == "2026-03-25"
+    assert parse_all(text)[0] == ("Telegram", "off", "2026-03-20", "2026-03-27")
+    assert parse_all(text.replace("[2026-03-27]", "[2026-03-19]"))[0][0] == "telegram"  # nothing begins later
+    assert parse_all(set_all("- ~~[2026-03-20] a: b~~ superseded by c", ("a", "c", "2026-03-25")))[0][3] == "2026-03-25"
 
 
 @pytest.mark.parametrize(
@@ -203,10 +205,10 @@ def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():
     ],
 )
 def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
-    (found,) = facts.find_unreadable(f"before\n{row}\nafter")
+    (found,) = facts.find_unreadable_lines(f"before\n{row}\nafter")
     assert found.line == 1 and problem in found.problem
-    assert facts.find_unreadable(f"```\n{row}\n```") == []
-    assert stated(row) == []
+    assert facts.find_unreadable_lines(f"```\n{row}\n```") == []
+    assert parse_all(row) == []
 
 
 @pytest.mark.parametrize(
@@ -219,12 +221,12 @@ def test_a_dated_line_that_cannot_be_read_is_named(row, problem):
     ],
 )  # fmt: skip
 def test_what_is_read_or_not_meant_as_a_fact_is_not_named(row):
-    assert facts.find_unreadable(row) == []
+    assert facts.find_unreadable_lines(row) == []
 
 
 @given(some.raw_texts | some.broken_texts)
 def test_a_line_is_read_or_named_and_never_both(text):
-    read, named = {line.line for line in facts.find_lines(text)}, {one.line for one in facts.find_unreadable(text)}
+    read, named = {line.line for line in facts.find_fact_lines(text)}, {one.line for one in facts.find_unreadable_lines(text)}
     assert not read & named
 
 
@@ -265,7 +267,7 @@ def test_facts_carry_their_subject_place_and_links():
 def test_hostile_lines_are_read_in_one_go(text):
     facts.parse_facts(text, "s", Scope("global"), "p", 1)
     facts.set_fact(text, "a", "new", "2026-05-01", False)
-    facts.find_unreadable(text)
+    facts.find_unreadable_lines(text)
     facts.drop_ended_facts(text, "2026-05-01")
 
 
@@ -295,9 +297,9 @@ def test_a_struck_line_that_cannot_be_read_is_not_current():
 
 
 def test_a_statement_says_what_holds_and_since_when():
-    stated = ("Canary", "share of traffic", "10 %", "2026-09-01")
-    assert facts.format_statement(*stated) == "Canary, share of traffic: 10 % (since 2026-09-01)"
-    assert facts.format_statement(*stated, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
+    parse_all = ("Canary", "share of traffic", "10 %", "2026-09-01")
+    assert facts.format_statement(*parse_all) == "Canary, share of traffic: 10 % (since 2026-09-01)"
+    assert facts.format_statement(*parse_all, "2026-12-01") == "Canary, share of traffic: 10 % (2026-09-01 to 2026-12-01)"
 
 
 # --- several files ------------------------------------------------------------------------------------------------------
@@ -317,13 +319,17 @@ def test_of_several_files_the_one_with_the_newest_line_counts_at_every_moment(sa
     assert len(every) == len(statements)
     for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
         rows = [(one.fact, one.updated) for one in statements]
-        begun = [(at(one.valid_from), "/notes/" in one.path, name) for one, name in rows if at(one.valid_from) <= at(when)]
-        holding = [(one, name) for one, name in rows if facts._covers_fact(one, at(when))]
+        begun = [
+            (to_moment(one.valid_from), "/notes/" in one.path, name)
+            for one, name in rows
+            if to_moment(one.valid_from) <= to_moment(when)
+        ]
+        holding = [(one, name) for one, name in rows if facts._is_fact_valid(one, to_moment(when))]
         several = any(one.path == two.path and one.value != two.value for one, _ in holding for two, _ in holding)
         wanted = [(one.path, one.line) for one, name in holding if several or name == max(begun)[2]]
         found = facts.resolve_statements(statements, when)
         assert [(one.path, one.line) for one in found] == wanted
-        assert all(one.valid_to is None or at(one.valid_to) > at(when) for one in found)
+        assert all(one.valid_to is None or to_moment(one.valid_to) > to_moment(when) for one in found)
         stale = {place for one in found for place in one.stale_in}
         assert not stale & {f"{one.path}:{one.line}" for one in found}
         outdated = {(one.path, one.line) for one in facts.find_outdated(statements, when)}
@@ -350,7 +356,7 @@ def test_a_text_with_more_than_headings_and_facts_has_prose(text, prose):
 
 @pytest.mark.promise("T3")
 def test_setting_a_fact_strikes_the_old_line_and_writes_the_new_one():
-    text = said("# Telegram\n", ("status", "disabled", "2026-03-20"))
+    text = set_all("# Telegram\n", ("status", "disabled", "2026-03-20"))
     edit = facts.set_fact(text, "status", "enabled", "2026-03-27", False)
     assert edit.text == (
         "# Telegram\n\n- ~~[2026-03-20] status: disabled~~ superseded 2026-03-27\n- [2026-03-27] status: enabled"
@@ -361,10 +367,10 @@ def test_setting_a_fact_strikes_the_old_line_and_writes_the_new_one():
 
 @pytest.mark.promise("T3")
 def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current():
-    text = said("", ("status", "new", "2026-03-27"), ("status", "old", "2026-03-20"))
+    text = set_all("", ("status", "new", "2026-03-27"), ("status", "old", "2026-03-20"))
     assert text == "- ~~[2026-03-20] status: old~~ superseded 2026-03-27\n- [2026-03-27] status: new"
-    text = said(text, ("status", "middle", "2026-03-22"))
-    assert stated(text) == [
+    text = set_all(text, ("status", "middle", "2026-03-22"))
+    assert parse_all(text) == [
         ("status", "old", "2026-03-20", "2026-03-22"),
         ("status", "middle", "2026-03-22", "2026-03-27"),
         ("status", "new", "2026-03-27", None),
@@ -372,45 +378,47 @@ def test_a_fact_dated_earlier_slots_into_history_and_does_not_become_current():
 
 
 @pytest.mark.promise("T3")
-@given(st.lists(SAID, min_size=1, max_size=9), some.raw_texts)
+@given(st.lists(STATEMENTS, min_size=1, max_size=9), some.raw_texts)
 def test_after_any_sequence_the_lines_say_what_a_plain_list_of_it_says(sets, start):
-    start = "\n".join(row for row in start.split("\n") if not facts.find_lines(row))
+    start = "\n".join(row for row in start.split("\n") if not facts.find_fact_lines(row))
     text, oracles = start, {}
     for label, value, on in sets:
         oracle = oracles.setdefault(facts.normalize_name(label), Oracle())
         before = text
         edit = facts.set_fact(text, label, value, on, False)
         text = edit.text
-        assert edit.action == oracle.say(value, on)
-        written = facts.find_lines(text)[[line.line for line in facts.find_lines(text)].index(edit.line)]
+        assert edit.action == oracle.set(value, on)
+        written = facts.find_fact_lines(text)[[line.line for line in facts.find_fact_lines(text)].index(edit.line)]
         assert (facts.normalize_name(written.label), written.value) == (facts.normalize_name(label), value)
         if edit.action == "unchanged":
             assert text == before
             assert value in values_at(text, label, on) and written.value == value
         else:
             assert written.valid_from == on
-            assert len(facts.find_lines(text)) == len(facts.find_lines(before)) + 1  # nothing is ever removed
+            assert len(facts.find_fact_lines(text)) == len(facts.find_fact_lines(before)) + 1  # nothing is ever removed
         assert facts.set_fact(text, label, value, on, False).action == "unchanged"
     for label, oracle in oracles.items():
-        mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == label]
+        mine = [line for line in facts.find_fact_lines(text) if facts.normalize_name(line.label) == label]
         assert [(line.valid_to is None) for line in mine].count(True) == 1
-        assert sorted((at(line.valid_from), line.value) for line in mine) == sorted((at(on), v) for on, v in oracle.sets)
+        assert sorted((to_moment(line.valid_from), line.value) for line in mine) == sorted(
+            (to_moment(on), v) for on, v in oracle.sets
+        )
         for when in ("2026-02-01", *MOMENTS, "2026-12-31"):
             assert values_at(text, label, when) == ([oracle.value(when)] if oracle.value(when) else [])
         current = next(line for line in mine if line.valid_to is None)
-        assert at(current.valid_from) == max(at(line.valid_from) for line in mine)
-        starts = sorted({at(line.valid_from) for line in mine})
+        assert to_moment(current.valid_from) == max(to_moment(line.valid_from) for line in mine)
+        starts = sorted({to_moment(line.valid_from) for line in mine})
         for line in mine:  # contiguous: each ends where another one begins
-            assert line.valid_to is None or at(line.valid_to) in starts
-            assert line.valid_to is None or at(line.valid_to) >= at(line.valid_from)
+            assert line.valid_to is None or to_moment(line.valid_to) in starts
+            assert line.valid_to is None or to_moment(line.valid_to) >= to_moment(line.valid_from)
 
 
 @pytest.mark.promise("T3")
-@given(st.lists(SAID, min_size=1, max_size=8), some.raw_texts)
+@given(st.lists(STATEMENTS, min_size=1, max_size=8), some.raw_texts)
 def test_every_other_line_survives_byte_for_byte(sets, start):
-    kept = [row for row in start.split("\n") if not facts.find_lines(row)]
-    after = said("\n".join(kept), *sets).split("\n")
-    others = [row for row in after if not facts.find_lines(row)]
+    kept = [row for row in start.split("\n") if not facts.find_fact_lines(row)]
+    after = set_all("\n".join(kept), *sets).split("\n")
+    others = [row for row in after if not facts.find_fact_lines(row)]
     while kept and not kept[-1].strip():  # blank lines at the very end make room
         kept.pop()
     assert others[: len(kept)] == kept
@@ -418,7 +426,7 @@ def test_every_other_line_survives_byte_for_byte(sets, start):
 
 
 @pytest.mark.promise("T3")
-@given(st.lists(SAID, min_size=1, max_size=8))
+@given(st.lists(STATEMENTS, min_size=1, max_size=8))
 def test_each_retired_fact_names_what_retired_it(sets):
     text = ""
     for label, value, on in sets:
@@ -443,11 +451,11 @@ def test_a_line_a_person_ended_without_an_heir_says_when():
 
 
 @pytest.mark.promise("T3")
-@given(st.lists(SAID, max_size=6), SAID)
+@given(st.lists(STATEMENTS, max_size=6), STATEMENTS)
 def test_several_values_at_once_only_when_asked(sets, last):
     label, value, on = last
-    text = said("", *sets, many=True)
-    mine = [line for line in facts.find_lines(text) if facts.normalize_name(line.label) == facts.normalize_name(label)]
+    text = set_all("", *sets, many=True)
+    mine = [line for line in facts.find_fact_lines(text) if facts.normalize_name(line.label) == facts.normalize_name(label)]
     assert sorted(line.value for line in mine) == sorted(
         {value for name, value, _ in sets if facts.normalize_name(name) == facts.normalize_name(label)}
     )
@@ -462,7 +470,7 @@ def test_several_values_at_once_only_when_asked(sets, last):
 
 @pytest.mark.promise("T3")
 def test_saying_what_holds_already_changes_nothing_and_points_at_the_line_that_says_so():
-    text = said("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-02"), ("s", "A", "2026-03-03"))
+    text = set_all("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-02"), ("s", "A", "2026-03-03"))
     edit = facts.set_fact(text, "S", "A", "2026-03-05", False)
     assert (edit.text, edit.action, edit.line, edit.retired) == (text, "unchanged", 2, ())
 
@@ -479,19 +487,19 @@ def test_a_retired_line_keeps_the_shape_a_person_gave_it():
 
 def test_a_line_is_closed_in_the_words_and_the_form_that_the_text_has():
     text = "# T\n~~[2026-03-01] s: A~~ SUPERSEDED on 2026-03-09\n[2026-03-09] **s**: B\nend"
-    assert said(text, ("s", "C", "2026-03-20")) == (
+    assert set_all(text, ("s", "C", "2026-03-20")) == (
         "# T\n~~[2026-03-01] s: A~~ SUPERSEDED on 2026-03-09\n~~[2026-03-09] **s**: B~~ SUPERSEDED on 2026-03-20\n"
         "[2026-03-20] s: C\nend"
     )
     text = "- [2026-03-01] ~~s: A~~ superseded on 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == ("- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B")
+    assert set_all(text, ("s", "B", "2026-03-05")) == ("- [2026-03-01] ~~s: A~~ superseded on 2026-03-05\n- [2026-03-05] s: B")
     text = "- [2026-03-01] s: A (superseded 2026-03-09)"
-    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
+    assert set_all(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 def test_an_old_line_a_person_closed_can_be_closed_earlier():
     text = "- ~~[2026-03-01] s: A~~ ended 2026-03-09"
-    assert said(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
+    assert set_all(text, ("s", "B", "2026-03-05")) == ("- ~~[2026-03-01] s: A~~ superseded 2026-03-05\n- [2026-03-05] s: B")
 
 
 @pytest.mark.parametrize(
@@ -513,9 +521,9 @@ def test_a_first_fact_finds_a_sensible_place(start, after):
 
 @pytest.mark.promise("T3")
 def test_a_day_and_its_first_second_are_the_same_date():
-    text = said("", ("s", "A", "2026-03-01T00:00:00Z"), ("s", "B", "2026-03-01"))
+    text = set_all("", ("s", "A", "2026-03-01T00:00:00Z"), ("s", "B", "2026-03-01"))
     assert values_at(text, "s", "2026-03-01") == ["B"]
-    text = said("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-01T00:00:00Z"))
+    text = set_all("", ("s", "A", "2026-03-01"), ("s", "B", "2026-03-01T00:00:00Z"))
     assert values_at(text, "s", "2026-03-01") == ["B"]
 
 
@@ -536,9 +544,9 @@ VALUE = "Xk93!mmQ2zLp"
 def test_a_fact_whose_value_is_a_secret_is_refused_or_stated_without_it(memory):
     with pytest.raises(SecretFound, match="--redact"):
         memory.fact("Harbour", "password", VALUE)
-    stated = memory.fact("Harbour", "password", VALUE, redact=True)
-    assert stated.redacted and stated.fact.value == f"[REDACTED:{stated.redacted[0]}]"
-    assert memory.facts("Harbour")[0].value == stated.fact.value
+    parse_all = memory.fact("Harbour", "password", VALUE, redact=True)
+    assert parse_all.redacted and parse_all.fact.value == f"[REDACTED:{parse_all.redacted[0]}]"
+    assert memory.facts("Harbour")[0].value == parse_all.fact.value
     assert memory.fact("Harbour", "password", VALUE, redact=True).action == "unchanged"
     assert memory.fact("Harbour", "depth", "12 m", redact=True).redacted == ()
 
@@ -553,8 +561,8 @@ def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
     from holdfast.cli import main
     from holdfast.mcp import handlers
 
-    said = handlers.fact(memory, {"subject": "Mcp", "label": "password", "value": VALUE, "redact": True})
-    assert said["fact"]["value"] == f"[REDACTED:{said['redacted'][0]}]"
+    set_all = handlers.fact(memory, {"subject": "Mcp", "label": "password", "value": VALUE, "redact": True})
+    assert set_all["fact"]["value"] == f"[REDACTED:{set_all['redacted'][0]}]"
     command = ["--home", str(home), "--project", "demo", "fact", "Cli", "password", VALUE]
     assert main(command) == 3
     assert main([*command, "--redact"]) == 0
@@ -563,11 +571,11 @@ def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
     agent = gateway.agent("reviewer")
     assert agent.post("/v1/facts", body).code == "secret"
     first, again = [agent.post("/v1/facts", {**body, "redact": True}, Idempotency_Key="once") for _ in range(2)]
-    assert first.status == 201 and first.json["redacted"] == said["redacted"]
+    assert first.status == 201 and first.json["redacted"] == set_all["redacted"]
     assert again.json["fact"] == first.json["fact"] and again.json["redacted"] == first.json["redacted"]
     with Memory(f"http://127.0.0.1:{gateway.port}", token=agent.token) as remote:
-        stated = remote.fact("Remote", "password", VALUE, scope="agent", redact=True)
-        assert (stated.redacted, stated.fact.value) == (tuple(said["redacted"]), said["fact"]["value"])
+        parse_all = remote.fact("Remote", "password", VALUE, scope="agent", redact=True)
+        assert (parse_all.redacted, parse_all.fact.value) == (tuple(set_all["redacted"]), set_all["fact"]["value"])
     assert not any(VALUE.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
@@ -581,14 +589,14 @@ def test_every_door_names_the_file_that_still_states_an_older_value(memory, home
     assert f"{place} still states an older value of Telegram, status" in capsys.readouterr().err
     assert main(["--home", str(home), "--project", "demo", "facts", "Telegram", "--json"]) == 0
     assert f'"stale_in": ["{place}"]' in capsys.readouterr().out
-    said = handlers.fact(memory, {"subject": "Telegram", "label": "status", "value": "paused", "on": "2026-03-01"})
-    assert said["fact"]["stale_in"] == [place]
+    set_all = handlers.fact(memory, {"subject": "Telegram", "label": "status", "value": "paused", "on": "2026-03-01"})
+    assert set_all["fact"]["stale_in"] == [place]
     assert handlers.fact(memory, {"subject": "Telegram"})["facts"][0]["stale_in"] == [place]
     agent = gateway.agent("reviewer")
     with Memory(f"http://127.0.0.1:{gateway.port}", token=agent.token) as remote:
         remote.files.create("signal.md", "# Signal\n- [2026-01-05] status: off\n", scope="agent")
-        stated = remote.fact("Signal", "status", "on", on="2026-02-01", scope="agent").fact
-        assert stated.stale_in == ("agents/reviewer/files/signal.md:2",)
-        assert remote.facts("Signal") == [stated]
+        parse_all = remote.fact("Signal", "status", "on", on="2026-02-01", scope="agent").fact
+        assert parse_all.stale_in == ("agents/reviewer/files/signal.md:2",)
+        assert remote.facts("Signal") == [parse_all]
         (hit,) = remote.recall("signal status", kind="fact", as_of="2026-01-20", scope="agent")
         assert hit.text == "Signal, status: off (2026-01-05 to 2026-02-01)"

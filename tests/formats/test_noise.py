@@ -1,4 +1,4 @@
-"""What no one said is not kept when a transcript comes in: environment blocks, command tags, hook output, tools."""
+"""Text that clients add to a conversation is not stored: environment blocks, command tags, hook output, tools."""
 
 from __future__ import annotations
 
@@ -118,34 +118,38 @@ def test_a_text_full_of_openings_is_read_in_no_time(text):
 # --- as it comes in -----------------------------------------------------------------------------------------------------
 
 
-def claude(number, content, type="user", **more):
+def claude_line(number, content, type="user", **more):
     head = {"type": type, "uuid": f"u{number}", "sessionId": "s", "timestamp": f"2026-02-01T14:59:{number:02d}Z"}
     return {**head, "message": {"role": type, "content": content}, **more}
 
 
-def codex(number, text):
+def codex_line(number, text):
     payload = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
     return {"timestamp": f"2026-03-01T10:00:{number:02d}Z", "type": "response_item", "payload": payload}
 
 
-def said(memory):
+def stored_turns(memory):
     return [hit.text for hit in memory.recall(mode="recent", kind="turn", limit=100)][::-1]
 
 
 CLAUDE = [
-    claude(1, CAVEAT, isMeta=True),
-    claude(2, "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"),
-    claude(3, [{"type": "text", "text": text} for text in ("<ide_opened_file>a.md</ide_opened_file>", "Where is the crane?")]),
-    claude(4, [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}], "assistant"),
-    claude(5, [{"type": "tool_result", "tool_use_id": "t", "content": "crane.md"}]),
-    claude(6, "By the pier.", "assistant"),
-    claude(7, "[Request interrupted by user]"),
-    claude(8, "API Error: 529", "assistant", isApiErrorMessage=True),
+    claude_line(1, CAVEAT, isMeta=True),
+    claude_line(
+        2, "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    ),
+    claude_line(
+        3, [{"type": "text", "text": text} for text in ("<ide_opened_file>a.md</ide_opened_file>", "Where is the crane?")]
+    ),
+    claude_line(4, [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}], "assistant"),
+    claude_line(5, [{"type": "tool_result", "tool_use_id": "t", "content": "crane.md"}]),
+    claude_line(6, "By the pier.", "assistant"),
+    claude_line(7, "[Request interrupted by user]"),
+    claude_line(8, "API Error: 529", "assistant", isApiErrorMessage=True),
 ]
 CODEX = [
     {"timestamp": "2026-03-01T10:00:00Z", "type": "session_meta", "payload": {"id": "c-1"}},
-    codex(1, f"{NOISE[2]}\n\n{NOISE[0]}"),
-    codex(2, f"{NOISE[0]}\nWhere is the crane?"),
+    codex_line(1, f"{NOISE[2]}\n\n{NOISE[0]}"),
+    codex_line(2, f"{NOISE[0]}\nWhere is the crane?"),
 ]
 CHAT = [
     {"role": "user", "content": f"Where is the crane?\n\n{NOISE[16]}"},
@@ -164,7 +168,7 @@ def test_of_a_transcript_only_what_somebody_said_is_kept_and_once(memory, tmp_pa
     (tmp_path / "t.jsonl").write_bytes(lines_of(rows))
     assert [one.added for one in bring(memory, tmp_path / "t.jsonl")] == [len(kept)]
     assert [one.added for one in bring(memory, tmp_path / "t.jsonl")] == [0]
-    assert said(memory) == kept
+    assert stored_turns(memory) == kept
 
 
 @pytest.mark.promise("H1")
@@ -172,13 +176,13 @@ def test_of_a_transcript_only_what_somebody_said_is_kept_and_once(memory, tmp_pa
 def test_a_home_that_kept_the_noise_before_gets_no_turn_twice(open_memory, tmp_path, rows, monkeypatch):
     (tmp_path / "t.jsonl").write_bytes(lines_of(rows))
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "remove_noise", lambda said: said)
+        patch.setattr(noise, "remove_noise", lambda stored_turns: stored_turns)
         patch.setattr(noise, "remove_noise_from_text", lambda text: text)
         with open_memory() as before:
             bring(before, tmp_path / "t.jsonl")
     with open_memory() as memory:
         assert [one.added for one in bring(memory, tmp_path / "t.jsonl")] == [0]
-        assert sum("Where is the crane?" in text for text in said(memory)) == 1
+        assert sum("Where is the crane?" in text for text in stored_turns(memory)) == 1
 
 
 def test_tool_calls_and_results_are_kept_where_that_is_set(home, open_memory, tmp_path):
@@ -187,10 +191,10 @@ def test_tool_calls_and_results_are_kept_where_that_is_set(home, open_memory, tm
     (tmp_path / "t.jsonl").write_bytes(lines_of(CLAUDE))
     memory = open_memory()
     bring(memory, tmp_path / "t.jsonl")
-    assert said(memory) == ["Where is the crane?", 'Bash {"command": "ls"}', "crane.md", "By the pier."]
+    assert stored_turns(memory) == ["Where is the crane?", 'Bash {"command": "ls"}', "crane.md", "By the pier."]
 
 
 def test_turns_that_are_logged_are_kept_without_it_too_and_a_tools_stay(memory):
     given = [{"role": "user", "text": f"{NOISE[0]}\nHello"}, {"role": "user", "text": NOISE[0]}, {"role": "tool", "text": "ok"}]
     assert log(memory, given).added == 2
-    assert sorted(said(memory)) == ["Hello", "ok"]
+    assert sorted(stored_turns(memory)) == ["Hello", "ok"]

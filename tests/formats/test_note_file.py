@@ -1,4 +1,4 @@
-"""A note's file: every byte is kept, every version comes back exactly, and no text can pretend to be anything else."""
+"""Note files: every byte is kept, every version is read back exactly, and no text can forge history."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ heads = st.builds(
 )
 
 
-def reread(parsed: NoteFile) -> NoteFile:
-    """Through the file and back."""
+def parse_again(parsed: NoteFile) -> NoteFile:
+    """Render a note and parse it again."""
     return note_file.parse(note_file.render(parsed).encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape"))
 
 
-def head_from(version: Version, **more: object) -> NoteHeader:
-    """The head of a page on which this version is the current one."""
+def make_header(version: Version, **more: object) -> NoteHeader:
+    """Return the header of a file whose current version is this one."""
     return NoteHeader(
         "01K9Z6V0M4Q2ABCD", version.type, version.tags, EARLY, version.recorded, version.source, version.valid_from,
         version.valid_to,
     ).replace(**more)  # fmt: skip
 
 
-def grown(chain: list[Version], start: NoteFile | None = None) -> NoteFile:
-    """The page after storing these, oldest first."""
-    parsed = start or note_file.create(head_from(chain[0]), chain[0].text)
+def compose_chain(chain: list[Version], start: NoteFile | None = None) -> NoteFile:
+    """Return the file after storing these versions, oldest first."""
+    parsed = start or note_file.create(make_header(chain[0]), chain[0].text)
     for old, fresh in pairwise(chain):
-        parsed = reread(note_file.add_version(parsed, old, head_from(fresh), fresh.text))
+        parsed = parse_again(note_file.add_version(parsed, old, make_header(fresh), fresh.text))
     return parsed
 
 
-def read_head(parsed: NoteFile) -> NoteHeader:
-    """As `opened` completes it: what is left out means the same moment as the update."""
+def parse_header_again(parsed: NoteFile) -> NoteHeader:
+    """Return the header as `parse_note` completes it: a missing date is that of the update."""
     head = note_file.parse_header(parsed)
     return head.replace(valid_from=head.valid_from or head.updated)
 
@@ -111,9 +111,9 @@ def test_any_file_can_be_read_whatever_stands_in_it(text):
 @pytest.mark.promise("N4", "N13")
 @given(heads, some.note_texts)
 def test_a_new_page_says_exactly_what_was_stored(head, text):
-    parsed = reread(note_file.create(head, text))
+    parsed = parse_again(note_file.create(head, text))
     assert note_file.current_text(parsed) == text
-    assert read_head(parsed) == head
+    assert parse_header_again(parsed) == head
     assert note_file.past_versions(parsed) == []
 
 
@@ -127,12 +127,12 @@ def test_a_new_page_says_exactly_what_was_stored(head, text):
 )
 @example([Version("a\r", recorded=EARLY, valid_from=EARLY, closed=LATER), Version("\r", recorded=LATER, valid_from=LATER)])
 def test_every_version_comes_back_exactly_however_many_follow(chain):
-    parsed = grown(chain)
+    parsed = compose_chain(chain)
     assert note_file.current_text(parsed) == chain[-1].text
     assert note_file.past_versions(parsed) == chain[-2::-1]
     assert note_file.past_versions(parsed, 1) == [chain[-2]]
-    assert read_head(parsed) == head_from(chain[-1])
-    assert read_head(parsed).problems == ()
+    assert parse_header_again(parsed) == make_header(chain[-1])
+    assert parse_header_again(parsed).problems == ()
 
 
 @given(
@@ -142,7 +142,7 @@ def test_every_version_comes_back_exactly_however_many_follow(chain):
 def test_files_that_end_their_lines_the_other_way_give_exact_texts_too(chain, opening):
     parsed = note_file.parse(f"{opening}written by hand\r\n")
     first = Version(note_file.current_text(parsed), recorded=EARLY, valid_from=EARLY, closed=LATER)
-    parsed = grown([first, *chain], parsed)
+    parsed = compose_chain([first, *chain], parsed)
     assert note_file.current_text(parsed) == chain[-1].text
     assert [version.text for version in note_file.past_versions(parsed)] == [one.text for one in [first, *chain][-2::-1]]
 
@@ -159,7 +159,7 @@ def test_a_file_with_windows_line_endings_reads_without_them_at_the_end():
 
 @given(st.lists(versions, min_size=1, max_size=4))
 def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
-    parsed = grown(chain)
+    parsed = compose_chain(chain)
     rows = note_file.render(parsed).split("\n")
     texts = [note_file.current_text(parsed), *[version.text for version in note_file.past_versions(parsed)]]
     said, lines = note_file.read_current_text(note_file.render(parsed))
@@ -191,18 +191,18 @@ FORGERIES = [
 def test_a_text_that_looks_like_our_own_marks_is_only_a_text(text):
     calm = Version("calm", "feedback", ("t",), Source("agent"), EARLY, EARLY, None, LATER)
     forged = Version(text, "project", (), Source("web"), LATER, LATER, None, LAST)
-    parsed = grown([calm, forged, Version("end", recorded=LAST, valid_from=LAST)])
+    parsed = compose_chain([calm, forged, Version("end", recorded=LAST, valid_from=LAST)])
     assert note_file.past_versions(parsed) == [forged, calm]
-    current = grown([calm, forged])
+    current = compose_chain([calm, forged])
     assert (note_file.current_text(current), note_file.past_versions(current)) == (text, [calm])
-    assert read_head(current) == head_from(forged)
+    assert parse_header_again(current) == make_header(forged)
 
 
 @given(st.lists(st.sampled_from(FORGERIES) | some.raw_texts, min_size=1, max_size=4).map("\n".join).filter(str.strip))
 def test_no_mixture_of_marks_adds_or_hides_a_version(text):
     other = Version("other", recorded=EARLY, valid_from=EARLY, closed=LATER)
     odd = Version(text, recorded=LATER, valid_from=LATER, closed=LAST)
-    parsed = grown([other, odd, Version("end", recorded=LAST, valid_from=LAST)])
+    parsed = compose_chain([other, odd, Version("end", recorded=LAST, valid_from=LAST)])
     assert note_file.past_versions(parsed) == [odd, other]
     assert note_file.count_past_versions(parsed) == 2
 
@@ -214,7 +214,7 @@ def test_no_tag_or_name_can_leave_its_line(tags, source):
     parsed = note_file.add_version(note_file.create(head, "old"), old, head, "new")
     assert note_file.render(parsed).split("\n")[-4].startswith("## ")
     assert note_file.render(parsed).count("-->") == 2
-    assert [name for name, _ in reread(parsed).fields] == [name for name, _ in parsed.fields]
+    assert [name for name, _ in parse_again(parsed).fields] == [name for name, _ in parsed.fields]
 
 
 # --- what people wrote in the frontmatter -----------------------------------------------------------------------------
@@ -244,7 +244,7 @@ created: 2026-01-01
 """
 
 
-def other_lines(text: str) -> list[str]:
+def find_other_lines(text: str) -> list[str]:
     ours = ("id:", "type:", "tags:", "created:", "updated:", "source:", "valid_from:", "valid_to:", "pinned:")
     return [line for line in text.split("\n") if not line.startswith(ours)]
 
@@ -258,7 +258,7 @@ def test_what_people_wrote_in_the_frontmatter_survives_byte_for_byte():
     after = note_file.add_version(parsed, old, head.replace(id="x", updated=LATER, valid_from=LATER), "goodbye")
     assert note_file.render(after).startswith(f"---\n{by_hand}id: x\nupdated: {LATER}\n")
     header = note_file.parse_header(after).replace(updated=LAST)
-    again = note_file.add_version(reread(after), old.replace(text="goodbye"), header, "x")
+    again = note_file.add_version(parse_again(after), old.replace(text="goodbye"), header, "x")
     assert note_file.render(again).startswith(f"---\n{by_hand}id: x\nupdated: {LAST}\n")
 
 
@@ -267,7 +267,7 @@ def test_a_new_value_leaves_the_comments_and_everybody_elses_fields_where_they_w
     head = note_file.parse_header(parsed).replace(id="x", type="feedback", tags=("new",), created=EARLY, updated=LATER)
     text = note_file.render(note_file.add_version(parsed, Version("hello", valid_from=EARLY, closed=LATER), head, "goodbye"))
     kept = text.split("---\ngoodbye")[0].split("\n")
-    for line in other_lines(BY_HAND):
+    for line in find_other_lines(BY_HAND):
         if line.strip() and not line.lstrip().startswith(("- 'ci", "- testing")) and "odd" not in line and line != "  here":
             assert line in kept
     assert "# type:   user   # why it is so" in kept
@@ -298,10 +298,10 @@ def test_whatever_the_frontmatter_was_nothing_of_it_is_lost_and_ours_is_read(fie
     parsed = note_file.parse(f"---{newline}{inside}---{newline}by hand{newline}")
     assert parsed.opening
     old = Version("by hand", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    once = reread(note_file.add_version(parsed, old, first, text))
-    assert read_head(once) == first
-    twice = reread(note_file.add_version(once, old.replace(text=text), second, "end"))
-    assert read_head(twice) == second
+    once = parse_again(note_file.add_version(parsed, old, first, text))
+    assert parse_header_again(once) == first
+    twice = parse_again(note_file.add_version(once, old.replace(text=text), second, "end"))
+    assert parse_header_again(twice) == second
     assert (note_file.current_text(once), note_file.current_text(twice)) == (text, "end")
     kept = "\n".join([raw for _, raw in twice.fields])
     understood = {name for name, _ in parsed.fields} - {""}
@@ -321,7 +321,7 @@ def test_storing_again_and_again_does_not_make_the_frontmatter_grow(fields, head
     sizes = []
     for second in range(4):
         head = head.replace(updated=f"2026-05-01T00:00:0{second}Z", valid_from=LATER)
-        parsed = reread(note_file.add_version(parsed, old, head, "x"))
+        parsed = parse_again(note_file.add_version(parsed, old, head, "x"))
         sizes.append(sum(len(raw) for _, raw in parsed.fields))
     assert len(set(sizes)) == 1
 
@@ -332,7 +332,7 @@ def test_a_field_said_twice_counts_once_and_the_other_is_kept_as_a_comment():
     after = note_file.add_version(
         parsed, Version("x", valid_from=EARLY, closed=LATER), NoteHeader("i", created=EARLY, updated=LATER), "y"
     )
-    assert note_file.parse_header(reread(after)).tags == ()
+    assert note_file.parse_header(parse_again(after)).tags == ()
     assert "# tags: [b]\n" in note_file.render(after)
 
 
@@ -390,7 +390,7 @@ def test_days_and_zones_in_the_frontmatter_are_understood():
 def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_store():
     parsed = note_file.parse("---\ntype: user\n---")
     old, header = Version("", valid_from=EARLY, closed=LATER), NoteHeader("i", "user", updated=LATER)
-    after = reread(note_file.add_version(parsed, old, header, "text"))
+    after = parse_again(note_file.add_version(parsed, old, header, "text"))
     assert (note_file.current_text(after), note_file.parse_header(after).type) == ("text", "user")
 
 
@@ -398,11 +398,11 @@ def test_frontmatter_that_ends_with_the_file_is_closed_properly_by_the_next_stor
 def test_what_a_person_wrote_into_the_history_stays_and_joins_no_version(closing):
     parsed = note_file.parse(f"---\ntype: user\n---\nnow\n\n<!-- holdfast:history -->{closing}")
     old = Version("now", "user", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.add_version(parsed, old, head_from(old, updated=LATER), "then"))
+    after = parse_again(note_file.add_version(parsed, old, make_header(old, updated=LATER), "then"))
     assert note_file.past_versions(after) == [old]
     assert closing in note_file.render(after)
     older = old.replace(text="then", valid_from=LATER, closed=LAST, recorded=LATER)
-    again = reread(note_file.add_version(after, older, head_from(old, updated=LAST), "end"))
+    again = parse_again(note_file.add_version(after, older, make_header(old, updated=LAST), "end"))
     assert note_file.past_versions(again) == [older, old]
     assert closing in note_file.render(again)
 
@@ -410,20 +410,20 @@ def test_what_a_person_wrote_into_the_history_stays_and_joins_no_version(closing
 # --- our quick reader and YAML agree ----------------------------------------------------------------------------------
 
 
-def by_yaml(name: str, raw: str) -> object:
+def parse_with_yaml(name: str, raw: str) -> object:
     return yaml.load(raw, Loader=yaml.BaseLoader)[name]
 
 
 @given(heads)
 def test_reading_a_field_we_wrote_is_reading_it_as_yaml(head):
     for name, raw in note_file.create(head, "x").fields:
-        assert frontmatter.parse_value(name, raw) == by_yaml(name, raw)
+        assert frontmatter.parse_value(name, raw) == parse_with_yaml(name, raw)
 
 
 @given(versions)
 def test_the_line_of_a_version_is_yaml_too(version):
     line = note_file._format_metadata(version).removeprefix("<!-- holdfast:version ").removesuffix(" -->")
-    assert frontmatter.parse_value("version", f"version: {line}\n") == by_yaml("version", f"version: {line}\n")
+    assert frontmatter.parse_value("version", f"version: {line}\n") == parse_with_yaml("version", f"version: {line}\n")
 
 
 @given(st.lists(st.sampled_from([
@@ -435,7 +435,7 @@ def test_where_people_wrote_more_the_quick_reader_says_what_yaml_says_or_leaves_
         opening, closing = "[]" if quick is frontmatter._parse_list else "{}"
         value = quick(f"{opening}{text}{closing}")
         try:
-            said = by_yaml("x", f"x: {opening}{text}{closing}\n")
+            said = parse_with_yaml("x", f"x: {opening}{text}{closing}\n")
         except yaml.YAMLError:
             continue  # we may read what YAML refuses, such as a tab
         assert value in (None, said)
@@ -477,7 +477,7 @@ def test_hostile_frontmatter_neither_crashes_nor_hangs(what):
     assert note_file.render(parsed) == text
     head = note_file.parse_header(parsed)
     old = Version("the text", recorded=EARLY, valid_from=EARLY, closed=LATER)
-    after = reread(note_file.add_version(parsed, old, head.replace(id="x", updated=LATER), "new"))
+    after = parse_again(note_file.add_version(parsed, old, head.replace(id="x", updated=LATER), "new"))
     assert note_file.past_versions(after)[0].text == note_file.current_text(parsed) or note_file.past_versions(after) == [old]
     assert note_file.parse_header(after).id == "x"
 

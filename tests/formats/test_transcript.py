@@ -1,4 +1,4 @@
-"""The lines of a session's file: what goes in comes out, ids are the same each time, and our own blocks stay out."""
+"""Lines of a transcript: they are parsed as they were rendered, ids are stable, and Holdfast's own blocks are removed."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def brief(text="Deploys are on Tuesdays.", count=1):
 
 @given(said_turns)
 def test_a_turn_comes_out_of_its_line_as_it_went_in(said):
-    line = transcript.render(said)
+    line = transcript.render_line(said)
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
-    assert transcript.parse(line) == said
-    assert transcript.render(transcript.parse(line)) == line
+    assert transcript.parse_line(line) == said
+    assert transcript.render_line(transcript.parse_line(line)) == line
 
 
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=3))
 def test_fields_that_are_not_ours_are_kept(more):
     line = json.dumps({**more, "id": "a", "role": "user", "text": "hello"}).encode()
-    again = json.loads(transcript.render(transcript.parse(line)))
+    again = json.loads(transcript.render_line(transcript.parse_line(line)))
     assert again == json.loads(line)
 
 
@@ -72,7 +72,7 @@ def test_a_header_comes_out_as_it_went_in(session, client, started):
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_turn_is_none(line):
-    assert transcript.parse(line) is None
+    assert transcript.parse_line(line) is None
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
@@ -86,13 +86,13 @@ def test_a_header_of_a_version_we_do_not_know_is_none(version):
 
 @given(raw_texts)
 def test_an_id_stands_on_one_line_and_is_the_same_each_time(text):
-    id = transcript.safe_id(text)
-    assert id and id.isprintable() and len(id) <= 200 and transcript.safe_id(text) == id
+    id = transcript.make_safe_id(text)
+    assert id and id.isprintable() and len(id) <= 200 and transcript.make_safe_id(text) == id
 
 
 def test_an_id_of_the_source_is_kept_as_it_is():
     for id in ("D1:3", "610cc996-000a-4690-b67e-4aec1ba1eafd", "answer_4be1b6b4_2#0", "記憶", "a b"):
-        assert transcript.safe_id(id) == id
+        assert transcript.make_safe_id(id) == id
 
 
 def test_the_same_words_said_again_are_another_turn():
@@ -122,17 +122,17 @@ def test_a_tally_is_a_dictionary(pairs):
 def test_an_id_that_comes_with_another_text_is_kept_beside_the_first_and_once():
     known = KnownTurns()
     first, second = TranscriptLine("user", "one", "a"), TranscriptLine("user", "two", "a")
-    assert known.admit(first) == first
-    kept = known.admit(second)
+    assert known.add_if_new(first) == first
+    kept = known.add_if_new(second)
     assert kept.text == "two" and kept.id.startswith("a~")
-    assert [known.admit(first), known.admit(second)] == [None, None]
+    assert [known.add_if_new(first), known.add_if_new(second)] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "", "a\0b", "a b", ".hidden", "x" * 200, "é", "~", "a\nb"])
 def test_a_name_that_is_none_of_ours_becomes_a_digest(name):
-    safe = transcript.file_name(name)
-    assert safe.startswith("~") and len(safe) == 33 and safe == transcript.file_name(name)
-    assert transcript.file_name(safe) != safe  # no session can take another's file
+    safe = transcript.make_file_name(name)
+    assert safe.startswith("~") and len(safe) == 33 and safe == transcript.make_file_name(name)
+    assert transcript.make_file_name(safe) != safe  # no session can take another's file
 
 
 # --- what comes in ----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_what_is_no_date_is_an_error_or_none(value):
 def test_a_text_is_cut_within_its_bytes_with_a_mark(text, most):
     short = transcript.truncate(text, most)
     assert len(short.encode()) <= most
-    assert short == text or (short.endswith(transcript.CUT) and text.startswith(short.removesuffix(transcript.CUT)))
+    assert short == text or (short.endswith(transcript.CUT_MARK) and text.startswith(short.removesuffix(transcript.CUT_MARK)))
 
 
 # --- our own blocks ---------------------------------------------------------------------------------------------------

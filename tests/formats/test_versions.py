@@ -1,4 +1,4 @@
-"""What a note's file means: its versions on both clocks, its next version, and its entry in the catalogue."""
+"""Versions of a note: when each was valid and recorded, the next version, and the entry in the index."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DAYS = [f"2026-03-0{day}T00:00:00Z" for day in range(1, 8)]
 BETWEEN = ["2026-01-01T00:00:00Z", *[moment for day in DAYS for moment in (day, day.replace("T00", "T12"))]]
 
 
-class Said(Record):
-    """One store: when it was recorded, and what it claimed for which time."""
+class Write(Record):
+    """One write: when it was recorded, and for which time it is valid."""
 
     recorded: str
     valid_from: str | None
@@ -30,14 +30,14 @@ class Said(Record):
     tick: int
 
 
-def stores(most: int = 6):
-    """Some stores in the order of the clock, each claiming an interval of any kind."""
+def writes(most: int = 6):
+    """Writes in the order of the clock, each valid for an interval of any kind."""
     one = st.builds(
-        Said, st.sampled_from(DAYS), st.none() | st.sampled_from(DAYS), st.none() | st.sampled_from(DAYS), st.just(0)
+        Write, st.sampled_from(DAYS), st.none() | st.sampled_from(DAYS), st.none() | st.sampled_from(DAYS), st.just(0)
     )
-    sane = one.filter(lambda said: said.valid_to is None or (said.valid_from or said.recorded) < said.valid_to)
+    sane = one.filter(lambda write: write.valid_to is None or (write.valid_from or write.recorded) < write.valid_to)
     return st.lists(sane, min_size=1, max_size=most).map(
-        lambda many: [said.replace(tick=tick) for tick, said in enumerate(sorted(many, key=lambda said: said.recorded))]
+        lambda many: [write.replace(tick=tick) for tick, write in enumerate(sorted(many, key=lambda write: write.recorded))]
     )
 
 
@@ -45,29 +45,29 @@ def draft(text: str, **more: object) -> Draft:
     return Draft("k", text, Source("agent")).replace(**more)
 
 
-def written(saids: list[Said]) -> note_versions.ParsedNote:
-    """The file after these stores, read back from its bytes each time."""
+def compose_all(recorded_writes: list[Write]) -> note_versions.ParsedNote:
+    """Return the file after these writes, parsed again after each."""
     note = None
-    for said in saids:
-        wanted = draft(f"text {said.tick}", valid_from=said.valid_from, valid_to=said.valid_to)
-        _, note = note_versions.compose(wanted, note, said.recorded, "ID")
+    for write in recorded_writes:
+        wanted = draft(f"text {write.tick}", valid_from=write.valid_from, valid_to=write.valid_to)
+        _, note = note_versions.compose(wanted, note, write.recorded, "ID")
         note = note_versions.parse_note(note.data, 0)
     assert note is not None
     return note
 
 
-def oracle(saids: list[Said], as_of: str, known_at: str | None) -> str | None:
-    """The newest recorded claim that covers the moment; a later claim ends an earlier one only once it is recorded."""
-    known = [said for said in saids if known_at is None or said.recorded <= known_at]
-    for place in range(len(known) - 1, -1, -1):
-        said = known[place]
-        start = said.valid_from or said.recorded
-        ends = [said.valid_to] if said.valid_to else []
-        if place + 1 < len(known):
-            after = known[place + 1]
+def expected_text(recorded_writes: list[Write], as_of: str, known_at: str | None) -> str | None:
+    """Return the text of the newest recorded write that covers the moment; a recorded later write ends an earlier one."""
+    known = [write for write in recorded_writes if known_at is None or write.recorded <= known_at]
+    for position in range(len(known) - 1, -1, -1):
+        write = known[position]
+        start = write.valid_from or write.recorded
+        ends = [write.valid_to] if write.valid_to else []
+        if position + 1 < len(known):
+            after = known[position + 1]
             ends.append(max(after.valid_from or after.recorded, start))
         if start <= as_of and all(as_of < end for end in ends):
-            return f"text {said.tick}"
+            return f"text {write.tick}"
     return None
 
 
@@ -75,22 +75,22 @@ def oracle(saids: list[Said], as_of: str, known_at: str | None) -> str | None:
 
 
 @pytest.mark.promise("T1")
-@given(stores())
-def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_was_said(saids):
-    note = written(saids)
+@given(writes())
+def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_was_said(recorded_writes):
+    note = compose_all(recorded_writes)
     versions = note_versions.list_versions(note)
-    assert [version.text for version in versions] == [f"text {said.tick}" for said in reversed(saids)]
+    assert [version.text for version in versions] == [f"text {write.tick}" for write in reversed(recorded_writes)]
     for as_of in BETWEEN:
         for known_at in [None, *BETWEEN]:
-            expected = oracle(saids, as_of, known_at)
-            place = note_versions.find_version(versions, as_of, known_at)
-            assert (versions[place].text if place is not None else None) == expected
+            expected = expected_text(recorded_writes, as_of, known_at)
+            position = note_versions.find_version(versions, as_of, known_at)
+            assert (versions[position].text if position is not None else None) == expected
         try:
             then = note_versions.to_note_at(HERE, "k", note, as_of, None)
         except NotFound:
-            assert oracle(saids, as_of, None) is None
+            assert expected_text(recorded_writes, as_of, None) is None
         else:
-            assert then.text == oracle(saids, as_of, None)
+            assert then.text == expected_text(recorded_writes, as_of, None)
             rows = note.data.decode().split("\n")
             assert "\n".join(rows[then.lines[0] - 1 : then.lines[1]]) == then.text
 
@@ -101,22 +101,22 @@ def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_
     valid_to=st.none() | st.sampled_from(DAYS), closed=st.sampled_from(DAYS),
 ), max_size=6))  # fmt: skip
 def test_histories_that_people_wrote_are_answered_by_the_same_rule(versions):
-    versions = [version if place else version.replace(closed=None) for place, version in enumerate(versions)]
+    versions = [version if position else version.replace(closed=None) for position, version in enumerate(versions)]
     for as_of in BETWEEN:
         for known_at in [None, *BETWEEN]:
             covering = []
-            for place, version in enumerate(versions):
-                closer = versions[place - 1] if place else None
+            for position, version in enumerate(versions):
+                closer = versions[position - 1] if position else None
                 closed = closer is not None and (known_at is None or closer.recorded <= known_at)
                 end = version.closed if closed else version.valid_to
                 if (known_at is None or version.recorded <= known_at) and version.valid_from <= as_of < (end or "9"):
-                    covering.append(place)
+                    covering.append(position)
             assert note_versions.find_version(versions, as_of, known_at) == min(covering, default=None)
 
 
 @pytest.mark.promise("T1")
 def test_only_known_at_asks_what_was_held_then():
-    note = written([Said(DAYS[0], None, None, 0), Said(DAYS[4], None, None, 1)])
+    note = compose_all([Write(DAYS[0], None, None, 0), Write(DAYS[4], None, None, 1)])
     versions = note_versions.list_versions(note)
     assert note_versions.find_version(versions, None, DAYS[2]) == 1
     assert note_versions.find_version(versions, None, DAYS[5]) == 0
@@ -124,7 +124,7 @@ def test_only_known_at_asks_what_was_held_then():
 
 @pytest.mark.promise("T1")
 def test_a_correction_of_the_past_changes_what_was_true_but_not_what_was_known():
-    note = written([Said(DAYS[0], None, None, 0), Said(DAYS[3], None, None, 1), Said(DAYS[5], DAYS[1], None, 2)])
+    note = compose_all([Write(DAYS[0], None, None, 0), Write(DAYS[3], None, None, 1), Write(DAYS[5], DAYS[1], None, 2)])
     ask = lambda as_of, known_at=None: note_versions.to_note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
     assert ask(DAYS[2]) == "text 2"
     assert ask(DAYS[2], DAYS[4]) == "text 0"
@@ -251,9 +251,9 @@ def test_any_file_has_an_entry_that_the_catalogue_can_keep(text, modified):
     assert dates.is_moment(seen.valid_from)
 
 
-@given(stores(4))
-def test_the_catalogue_knows_every_version_and_finds_its_text_again(saids):
-    note = written(saids)
+@given(writes(4))
+def test_the_catalogue_knows_every_version_and_finds_its_text_again(recorded_writes):
+    note = compose_all(recorded_writes)
     doc = entries.note_entry("projects/p", "k.md", note, (1, 2, 3))
     versions = note_versions.list_versions(note)
     assert doc.versions == len(versions) == len(doc.passages)

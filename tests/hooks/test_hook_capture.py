@@ -125,9 +125,9 @@ def test_a_client_that_writes_like_another_is_read_in_that_dialect_and_kept_unde
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini"])
 def test_the_dialect_that_a_client_names_is_there(client):
     from holdfast.clients import load
-    from holdfast.formats.importers.detect import dialect
+    from holdfast.formats.importers.detect import find_dialect
 
-    assert dialect(None, load(client).transcripts) is not None
+    assert find_dialect(None, load(client).transcripts) is not None
 
 
 @pytest.mark.promise("N8")

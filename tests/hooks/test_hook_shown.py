@@ -235,7 +235,7 @@ def test_a_ledger_of_the_version_before_is_brought_up_to_date_and_keeps_what_it_
     db.execute("".join(f"DROP TABLE {name};" for name in NEWER) + "PRAGMA user_version = 1").fetchall()
     db.close()
     several = [SqliteLedger(str(home)) for _ in range(3)]
-    assert [one.projects.canonical("old") for one in several] == ["new"] * 3
+    assert [one.projects.find_project("old") for one in several] == ["new"] * 3
     assert several[0].sessions.record_shown("s", [("n", "1")], 1) == ["n"]
     assert schema(home) == fresh
     assert [name for name in os.listdir(home) if "damaged" in name] == []

@@ -59,7 +59,7 @@ def run_python(code, *args, stdin=None):
 def test_statements_are_found_by_name_in_the_file_beside_the_module(tmp_path):
     text = "-- about it all\n\n-- name: one\nSELECT 1; -- why\n\n-- name: two\nSELECT\n  2;\n"
     (tmp_path / "room.sql").write_text(text)
-    assert sqlite.statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
+    assert sqlite.load_statements(str(tmp_path / "room.py")) == {"one": "SELECT 1; -- why", "two": "SELECT\n  2;"}
 
 
 def test_every_statement_of_the_ledger_is_used_and_every_used_one_is_there():
@@ -79,8 +79,8 @@ def test_making_a_ledger_object_touches_nothing(tmp_path):
 
 
 def test_reads_on_an_absent_home_answer_empty_and_make_nothing(ledger, tmp_path):
-    assert ledger.projects.canonical("a") is None
-    assert ledger.projects.place("a") is None
+    assert ledger.projects.find_project("a") is None
+    assert ledger.projects.find_location("a") is None
     assert ledger.usage.counts(["a"]) == {}
     assert ledger.usage.forget(["a"]) == 0
     ledger.scrub()
@@ -107,18 +107,18 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
 
 def test_what_was_written_is_there_after_reopening(ledger, home):
     ledger.projects.link("a", "b")
-    ledger.projects.put_place("m", "n", "/somewhere")
+    ledger.projects.put_location("m", "n", "/somewhere")
     ledger.close()
     again = SqliteLedger(home)
-    assert again.projects.canonical("a") == "b"
-    assert again.projects.place("m") == ("n", "/somewhere")
+    assert again.projects.find_project("a") == "b"
+    assert again.projects.find_location("m") == ("n", "/somewhere")
     again.close()
 
 
 def test_a_closed_ledger_opens_again_when_asked(ledger):
     ledger.projects.link("a", "b")
     ledger.close()
-    assert ledger.projects.canonical("a") == "b"
+    assert ledger.projects.find_project("a") == "b"
 
 
 RACE = """
@@ -130,7 +130,7 @@ ledger = SqliteLedger(home)
 ledger.projects.link("shared", "project-" + me)
 ledger.projects.link("alias-" + me, "project-x")
 ledger.usage.count(["note", "note-" + me], 1_800_000_000)
-print(ledger.projects.canonical("shared"), ledger.problem)
+print(ledger.projects.find_project("shared"), ledger.problem)
 ledger.close()
 """
 
@@ -147,7 +147,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         assert [err for _, err in results if err] == []
         assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
         ledger = SqliteLedger(home)
-        assert [ledger.projects.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
+        assert [ledger.projects.find_project(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
         assert ledger.usage.counts(["note", *(f"note-{number}" for number in range(32))]) == {
             "note": 1,
             **{f"note-{number}": 1 for number in range(32)},
@@ -174,9 +174,9 @@ SqliteLedger(sys.argv[1]).projects.link("a", "b")
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     ledger = SqliteLedger(home, lock_seconds=5)
-    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.find_project("a") is None
     ledger.projects.link("a", "b")
-    assert ledger.projects.canonical("a") == "b"
+    assert ledger.projects.find_project("a") == "b"
     assert set_aside(home) == []
     ledger.close()
 
@@ -200,11 +200,11 @@ def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
     hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
         hurried.projects.link("c", "d")
-    assert hurried.projects.canonical("a") == "b"  # readers wait for nobody
+    assert hurried.projects.find_project("a") == "b"  # readers wait for nobody
     other.execute("ROLLBACK")
     other.close()
     hurried.projects.link("c", "d")
-    assert hurried.projects.canonical("c") == "d"
+    assert hurried.projects.find_project("c") == "d"
     hurried.close()
 
 
@@ -248,7 +248,7 @@ WAYS = ["garbage", "text", "truncated", "overwritten", "foreign", "tables gone",
 def damaged_home(home, how):
     ledger = SqliteLedger(home)
     for number in range(60):
-        ledger.projects.put_place(f"place-{number}", "nonce", "/some/where/" * 20)
+        ledger.projects.put_location(f"place-{number}", "nonce", "/some/where/" * 20)
     ledger.scrub()
     ledger.close()
     for suffix in ("-wal", "-shm"):
@@ -263,8 +263,8 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
     ledger = SqliteLedger(home, lock_seconds=5)
     ledger.projects.link("a", "b")
     for number in range(60):
-        ledger.projects.put_place(f"place-{number}", "new", "/new")
-    assert ledger.projects.canonical("a") == "b"
+        ledger.projects.put_location(f"place-{number}", "new", "/new")
+    assert ledger.projects.find_project("a") == "b"
     (aside,) = set_aside(home)
     assert os.lstat(f"{home}/{aside}").st_ino == inode  # the very file: moved, neither copied nor deleted
     assert aside in ledger.problem
@@ -276,7 +276,7 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
 def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
     ledger = SqliteLedger(home, lock_seconds=5)
-    answers = [ledger.projects.place(f"place-{number}") for number in range(60)]
+    answers = [ledger.projects.find_location(f"place-{number}") for number in range(60)]
     assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
     assert len(set_aside(home)) == 1
@@ -379,10 +379,10 @@ def test_an_open_ledger_notices_that_its_file_was_replaced(ledger, home):
     ledger.projects.link("a", "b")
     for name in files_of(home):
         os.rename(f"{home}/{name}", f"{home}/old-{name}")
-    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.find_project("a") is None
     ledger.projects.link("a", "c")
     other = SqliteLedger(home)
-    assert other.projects.canonical("a") == "c"
+    assert other.projects.find_project("a") == "c"
     other.close()
 
 
@@ -393,7 +393,7 @@ def test_a_ledger_from_a_newer_holdfast_is_left_alone(ledger, home):
     db.execute("PRAGMA user_version = 99").fetchall()
     db.close()
     with pytest.raises(Trouble, match="newer"):
-        ledger.projects.canonical("a")
+        ledger.projects.find_project("a")
     with pytest.raises(Trouble, match="newer"):
         ledger.projects.link("c", "d")
     assert set_aside(home) == []
@@ -441,16 +441,16 @@ if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
 ledger = SqliteLedger(sys.argv[1])
-print(ledger.projects.canonical("a"), ledger.projects.place("m"), ledger.usage.counts(["x"]))
+print(ledger.projects.find_project("a"), ledger.projects.find_location("m"), ledger.usage.counts(["x"]))
 for write in (
-    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_place("p", "n", "/"),
+    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_location("p", "n", "/"),
     lambda: ledger.usage.count(["x"], 0),
 ):
     try:
         write()
     except DiskTrouble as error:
         print(type(error).__name__, bool(error.fix))
-print(ledger.projects.canonical("a"), ledger.projects.canonical("c"))
+print(ledger.projects.find_project("a"), ledger.projects.find_project("c"))
 """
 
 
@@ -473,7 +473,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     home = open_place / "a home? 100%#"
     ledger = SqliteLedger(str(home))
     ledger.projects.link("a", "b")
-    ledger.projects.put_place("m", "n", "/p")
+    ledger.projects.put_location("m", "n", "/p")
     ledger.close()
     if not log_is_there:
         (home / "ledger.db-wal").unlink()
@@ -490,7 +490,7 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
     home = open_place / "home"
     ledger = SqliteLedger(str(home))
     ledger.projects.link("a", "b")
-    ledger.projects.put_place("m", "n", "/p")
+    ledger.projects.put_location("m", "n", "/p")
     ledger.close()
     as_version(home, version)
     if not log_is_there:
@@ -509,14 +509,14 @@ def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_ma
     with Lock(str(home), "ledger.db", 1), pytest.raises(Busy):
         SqliteLedger(str(home), lock_seconds=0.1).projects.link("c", "d")
     ledger.projects.link("c", "d")
-    assert (ledger.projects.canonical("a"), ledger.projects.canonical("c")) == ("b", "d")
+    assert (ledger.projects.find_project("a"), ledger.projects.find_project("c")) == ("b", "d")
     ledger.close()
     as_version(home, 1)
     db = apsw.Connection(os.path.join(home, "ledger.db"))
     db.execute("CREATE TABLE prompts (in_the_way)").fetchall()  # so that it fails in the middle
     db.close()
     ledger.projects.link("e", "f")
-    assert ledger.projects.canonical("e") == "f"
+    assert ledger.projects.find_project("e") == "f"
     (aside,) = [name for name in os.listdir(home) if ".damaged-" in name and name[-4:] not in ("-wal", "-shm")]
     db = apsw.Connection(os.path.join(home, aside))
     assert db.execute("SELECT name FROM sqlite_schema WHERE name = 'told'").fetchall() == []
@@ -549,14 +549,14 @@ def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home
     as_version(home, version)
     ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
     assert ledger.done.record("agent", "kind", "subject", NOW)
-    assert (ledger.projects.canonical("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert (ledger.projects.find_project("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
     assert set_aside(home) == []
 
 
 def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
     (tmp_path / "home").write_text("not a folder")
     ledger = SqliteLedger(str(tmp_path / "home"))
-    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.find_project("a") is None
     with pytest.raises(Trouble):
         ledger.projects.link("a", "b")
 
@@ -567,8 +567,8 @@ def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
 @pytest.mark.promise("P2")
 def test_a_link_leads_from_an_alias_to_its_project(ledger):
     ledger.projects.link("old", "new")
-    assert ledger.projects.canonical("old") == "new"
-    assert ledger.projects.canonical("new") is None
+    assert ledger.projects.find_project("old") == "new"
+    assert ledger.projects.find_project("new") is None
 
 
 @pytest.mark.promise("P2")
@@ -576,46 +576,46 @@ def test_the_first_writer_of_a_link_wins(ledger):
     ledger.projects.link("old", "first")
     ledger.projects.link("old", "second")
     ledger.projects.link("old", "first")
-    assert ledger.projects.canonical("old") == "first"
+    assert ledger.projects.find_project("old") == "first"
 
 
 def test_a_link_can_be_changed_by_who_names_what_it_says(ledger):
     ledger.projects.link("old", "first")
     ledger.projects.link("old", "second", instead="something else")
-    assert ledger.projects.canonical("old") == "first"
+    assert ledger.projects.find_project("old") == "first"
     ledger.projects.link("old", "second", instead="first")
-    assert ledger.projects.canonical("old") == "second"
+    assert ledger.projects.find_project("old") == "second"
 
 
 def test_a_chain_of_links_is_always_one_step_long(ledger):
     ledger.projects.link("a", "b")
     ledger.projects.link("b", "c")
-    assert ledger.projects.canonical("a") == "c"
+    assert ledger.projects.find_project("a") == "c"
     ledger.projects.link("z", "a")
-    assert ledger.projects.canonical("z") == "c"
+    assert ledger.projects.find_project("z") == "c"
 
 
 def test_links_never_make_a_circle(ledger):
     ledger.projects.link("a", "a")
-    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.find_project("a") is None
     ledger.projects.link("a", "b")
     ledger.projects.link("b", "a")
-    assert ledger.projects.canonical("a") == "b"
-    assert ledger.projects.canonical("b") is None
+    assert ledger.projects.find_project("a") == "b"
+    assert ledger.projects.find_project("b") is None
 
 
 @pytest.mark.promise("P3")
 def test_a_place_is_what_was_last_put_even_if_it_is_not_text(ledger):
-    ledger.projects.put_place("m", "n", "/one")
-    assert ledger.projects.place("m") == ("n", "/one")
+    ledger.projects.put_location("m", "n", "/one")
+    assert ledger.projects.find_location("m") == ("n", "/one")
     odd = os.fsdecode(b"/two/\xff\xfe")
-    ledger.projects.put_place("m", "n2", odd)
-    assert ledger.projects.place("m") == ("n2", odd)
+    ledger.projects.put_location("m", "n2", odd)
+    assert ledger.projects.find_location("m") == ("n2", odd)
 
 
 def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, home, tmp_path):
     ledger.projects.link("a", "b")
-    ledger.projects.put_place("m", "n", "/p")
+    ledger.projects.put_location("m", "n", "/p")
     shutil.copy(f"{home}/ledger.db", tmp_path / "copy.db")
     db = apsw.Connection(str(tmp_path / "copy.db"))
     assert db.execute("SELECT project FROM links").fetchall() == [("b",)]
@@ -731,7 +731,7 @@ def test_many_threads_share_one_ledger(ledger):
         for number in range(20):
             ledger.projects.link(f"alias-{me}-{number}", "p")
             ledger.usage.count([f"note-{me}-{number}", "shared"], NOW)
-            assert ledger.projects.canonical(f"alias-{me}-{number}") == "p"
+            assert ledger.projects.find_project(f"alias-{me}-{number}") == "p"
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
     for thread in threads:
@@ -762,7 +762,7 @@ for child in range(10):
     if pid == 0:
         try:
             assert ledger.database.file._db is None
-            assert ledger.projects.canonical("before") == "p"
+            assert ledger.projects.find_project("before") == "p"
             ledger.projects.link(f"child-{child}", "p")
             ledger.close()
         except BaseException as error:
@@ -773,7 +773,7 @@ for child in range(10):
     assert os.waitpid(pid, 0)[1] == 0
 stop.set()
 worker.join()
-assert all(ledger.projects.canonical(f"{who}-{n}") == "p" for who in ("child", "parent") for n in range(10))
+assert all(ledger.projects.find_project(f"{who}-{n}") == "p" for who in ("child", "parent") for n in range(10))
 ledger.close()
 print("fine", ledger.problem)
 """

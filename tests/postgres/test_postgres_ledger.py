@@ -273,7 +273,7 @@ def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(open_ledger, audit
 def fill(ledger, tenant, word):
     """Something in every table of a ledger."""
     ledger.projects.link("alias", f"project-{word}")
-    ledger.projects.put_place("place", word, f"/{word}")
+    ledger.projects.put_location("place", word, f"/{word}")
     ledger.usage.count([f"note-{word}"], NOW)
     ledger.sessions.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
     ledger.sessions.count_prompt("session", word, NOW)
@@ -290,7 +290,7 @@ def fill(ledger, tenant, word):
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.counts([f"note-{word}"]),
+        ledger.projects.find_project("alias"), ledger.projects.find_location("place"), ledger.usage.counts([f"note-{word}"]),
         ledger.sessions.shown("session"),
         [one.as_dict() for one in ledger.sessions.history(f"note-{word}")],
         [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.receipts(),
@@ -524,7 +524,7 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
                 lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
-    assert ledger.projects.canonical("a") is None and ledger.problem  # what only helps may be missing
+    assert ledger.projects.find_project("a") is None and ledger.problem  # what only helps may be missing
     with pytest.raises(Busy):
         AccessGate(away).identify("hf_12345678_" + "a" * 43)
 

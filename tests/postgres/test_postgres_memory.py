@@ -21,7 +21,7 @@ from holdfast.postgres.pool import close_pools
 
 HERE = Scope("project", "demo")
 HEADER = transcript.TranscriptHeader("s", "c", "2026-01-01T00:00:00Z", transcript.LIVE)
-SAID = [transcript.render_header(HEADER), transcript.render(transcript.TranscriptLine("user", "words"))]
+SAID = [transcript.render_header(HEADER), transcript.render_line(transcript.TranscriptLine("user", "words"))]
 SECRET = "The vault opens with seven silver herrings."
 
 

@@ -1,4 +1,4 @@
-"""Whose memory it is: real repositories, real moves, and everything that must not be mistaken for them."""
+"""Resolving the project of a folder: real repositories, moves, clones and copies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast import config
 from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
 from holdfast.ledger import SqliteLedger
-from holdfast.project.git import normalise_url
+from holdfast.project.git import normalize_url
 from holdfast.project.marker import read_marker, write_marker
 from holdfast.project.resolve import Project, find_candidates, resolve_project
 
@@ -65,12 +65,12 @@ class World:
         self.git(self.tmp, "clone", "-q", str(self.tmp / of), name)
         return self.tmp / name
 
-    def settle(self, folder: Path, **options: bool) -> Project:
+    def resolve(self, folder: Path, **options: bool) -> Project:
         return resolve_project(find_candidates(str(folder), None, **options), self.ledger.projects, self.noted.__contains__)
 
     def store(self, folder: Path, **options: bool) -> str:
-        """As a store does: settle, then there is a folder on the shelf."""
-        project = self.settle(folder, **options)
+        """Resolve a project and give it notes, as a store does."""
+        project = self.resolve(folder, **options)
         self.noted.add(project.id)
         return project.id
 
@@ -111,12 +111,12 @@ def test_an_override_of_the_full_length_is_accepted(tmp_path):
 @pytest.mark.promise("P1")
 def test_the_remote_comes_before_the_marker_and_the_marker_before_the_path(world):
     folder = world.repository("app")
-    by_path = world.settle(folder)
+    by_path = world.resolve(folder)
     assert (by_path.how, by_path.id) == ("path", find_candidates(str(folder)).path)
     marker = write_marker(str(folder), world.ledger.projects, NOW)
-    assert world.settle(folder) == Project(marker, (), "marker")
+    assert world.resolve(folder) == Project(marker, (), "marker")
     world.git(folder, "remote", "add", "origin", URL)
-    by_remote = world.settle(folder)
+    by_remote = world.resolve(folder)
     assert by_remote.how == "remote"
     assert by_remote.id not in (marker, by_path.id)
 
@@ -126,7 +126,7 @@ def test_any_folder_below_the_root_is_the_same_project(world):
     folder = world.repository("app", URL)
     deep = folder / "src" / "deep"
     deep.mkdir(parents=True)
-    assert world.settle(deep) == world.settle(folder) == world.settle(folder / ".git" / "hooks")
+    assert world.resolve(deep) == world.resolve(folder) == world.resolve(folder / ".git" / "hooks")
     assert find_candidates(str(deep)).root == str(folder)
 
 
@@ -135,7 +135,7 @@ def test_a_link_to_a_folder_is_that_folder(world):
     plain = world.tmp / "plain"
     plain.mkdir()
     (world.tmp / "other-name").symlink_to(plain)
-    assert world.settle(world.tmp / "other-name") == world.settle(plain)
+    assert world.resolve(world.tmp / "other-name") == world.resolve(plain)
 
 
 @pytest.mark.promise("P1")
@@ -153,7 +153,7 @@ def test_every_id_can_be_the_name_of_a_folder(world):
         folder = world.tmp / name
         folder.mkdir()
         assert is_name(find_candidates(str(folder)).path), name
-        assert is_name(world.settle(folder).id)
+        assert is_name(world.resolve(folder).id)
 
 
 SAME = [
@@ -200,13 +200,13 @@ def test_all_spellings_of_one_remote_are_one_project(world):
     ],
 )
 def test_different_remotes_are_different_projects(one, other):
-    assert normalise_url(one, "/base") != normalise_url(other, "/base")
+    assert normalize_url(one, "/base") != normalize_url(other, "/base")
 
 
 @pytest.mark.promise("P1")
 def test_ports_and_addresses_in_brackets_are_understood():
-    assert normalise_url("ssh://git@[::1]:22/x/y.git", "/") == normalise_url("git@[::1]:x/y", "/")
-    assert normalise_url("[git.example.com:2222]:x/y", "/") == normalise_url("ssh://git.example.com:2222/x/y", "/")
+    assert normalize_url("ssh://git@[::1]:22/x/y.git", "/") == normalize_url("git@[::1]:x/y", "/")
+    assert normalize_url("[git.example.com:2222]:x/y", "/") == normalize_url("ssh://git.example.com:2222/x/y", "/")
 
 
 @pytest.mark.promise("P1")
@@ -216,7 +216,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
     here = str(tmp_path / "work")
     wanted = (f"{tmp_path}/real", "real")
     for url in (f"{tmp_path}/real.git", f"{tmp_path}/link.git/", f"file://{tmp_path}/real.git", "../link.git"):
-        assert normalise_url(url, here) == wanted, url
+        assert normalize_url(url, here) == wanted, url
 
 
 @pytest.mark.promise("P1")
@@ -236,7 +236,7 @@ def test_a_remote_that_is_a_folder_counts_by_its_real_path(tmp_path):
 def test_the_raw_url_is_kept_nowhere(world, url):
     folder = world.repository("app", url)
     world.store(folder)
-    world.ledger.projects.put_place("x", "y", "z")
+    world.ledger.projects.put_location("x", "y", "z")
     found = find_candidates(str(folder))
     assert "s3cr3t" not in repr(found)
     kept = b"".join(path.read_bytes() for path in world.home.rglob("*") if path.is_file())
@@ -317,7 +317,7 @@ def test_a_remote_with_an_odd_name_is_found(world):
 def test_a_hostile_config_is_survived(world, config):
     folder = world.repository("app")
     (folder / ".git" / "config").write_bytes(config)
-    project = world.settle(folder)
+    project = world.resolve(folder)
     assert is_name(project.id)
 
 
@@ -334,7 +334,7 @@ def test_a_config_that_cannot_be_read_falls_through(world):
     config.unlink()
     config.symlink_to(config)
     assert find_candidates(str(folder)).remote is None
-    assert world.settle(folder).how == "path"
+    assert world.resolve(folder).how == "path"
 
 
 @pytest.mark.promise("P1")
@@ -348,7 +348,7 @@ def test_a_git_file_that_leads_nowhere_still_ends_the_search(world, pointer):
     (inner / ".git").write_bytes(pointer)
     found = find_candidates(str(inner))
     assert (found.root, found.remote, found.checkout) == (str(inner), None, None)
-    assert world.settle(inner).id != world.settle(outer).id
+    assert world.resolve(inner).id != world.resolve(outer).id
 
 
 @pytest.mark.promise("P1")
@@ -424,7 +424,7 @@ def test_a_clone_of_a_folder_shares_with_the_folder_itself(world):
     source = world.repository("source")
     id = world.store(source)
     world.git(world.tmp, "clone", "-q", str(source), "copy")
-    assert world.settle(world.tmp / "copy").id == id
+    assert world.resolve(world.tmp / "copy").id == id
 
 
 @pytest.mark.promise("P2")
@@ -435,7 +435,7 @@ def test_worktrees_share_a_project(world, url, first):
     tree = world.tmp / "tree"
     world.git(folder, "worktree", "add", "-q", str(tree), "-b", "feature")
     id = world.store(world.tmp / first)
-    assert world.settle(folder).id == world.settle(tree).id == id
+    assert world.resolve(folder).id == world.resolve(tree).id == id
     assert find_candidates(str(tree)).root == str(tree)
 
 
@@ -449,9 +449,9 @@ def test_isolated_worktrees_have_a_project_each_and_the_main_checkout_keeps_the_
         world.git(folder, "worktree", "add", "-q", str(tree), "-b", f"branch-{tree.name}")
     one, two = (world.store(tree, isolate_worktrees=True) for tree in trees)
     assert len({shared, one, two}) == 3
-    assert world.settle(folder, isolate_worktrees=True) == Project(shared, (), "remote" if url else "path")
-    assert world.settle(trees[0], isolate_worktrees=True).aliases == ()
-    assert world.settle(trees[0]).id == shared
+    assert world.resolve(folder, isolate_worktrees=True) == Project(shared, (), "remote" if url else "path")
+    assert world.resolve(trees[0], isolate_worktrees=True).aliases == ()
+    assert world.resolve(trees[0]).id == shared
 
 
 @pytest.mark.promise("P2")
@@ -461,10 +461,10 @@ def test_an_isolated_worktree_keeps_its_project_when_it_or_its_repository_moves(
     world.git(folder, "worktree", "add", "-q", str(tree), "-b", "feature")
     id = world.store(tree, isolate_worktrees=True)
     world.git(folder, "worktree", "move", str(tree), str(world.tmp / "moved-tree"))
-    assert world.settle(world.tmp / "moved-tree", isolate_worktrees=True).id == id
+    assert world.resolve(world.tmp / "moved-tree", isolate_worktrees=True).id == id
     folder.rename(world.tmp / "moved-app")
     world.git(world.tmp / "moved-app", "worktree", "repair", str(world.tmp / "moved-tree"))
-    assert world.settle(world.tmp / "moved-tree", isolate_worktrees=True).id == id
+    assert world.resolve(world.tmp / "moved-tree", isolate_worktrees=True).id == id
 
 
 @pytest.mark.promise("P2")
@@ -497,9 +497,9 @@ def test_a_repository_that_gains_a_remote_keeps_its_memory(world):
     folder = world.repository("app")
     id = world.store(folder)
     world.git(folder, "remote", "add", "origin", URL)
-    assert world.settle(folder) == Project(id, (), "remote")
+    assert world.resolve(folder) == Project(id, (), "remote")
     elsewhere = world.repository("another-clone", URL)
-    assert world.settle(elsewhere).id == id
+    assert world.resolve(elsewhere).id == id
 
 
 @pytest.mark.promise("P2")
@@ -508,11 +508,11 @@ def test_a_folder_that_gains_git_commits_and_a_remote_keeps_its_memory(world):
     folder.mkdir()
     id = world.store(folder)
     world.git(folder, "init", "-q")
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
     world.git(folder, "remote", "add", "origin", URL)
     world.git(folder, "commit", "-q", "--allow-empty", "-m", "begin")
-    assert world.settle(folder).id == id
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
+    assert world.resolve(folder).id == id
 
 
 @pytest.mark.promise("P2")
@@ -521,9 +521,9 @@ def test_a_remote_that_is_renamed_keeps_its_memory_for_every_clone(world):
     id = world.store(folder)
     for number in range(3):
         world.git(folder, "remote", "set-url", "origin", f"https://git.example.com/team/renamed-{number}")
-        assert world.settle(folder).id == id
+        assert world.resolve(folder).id == id
     elsewhere = world.repository("another-clone", "git@git.example.com:team/renamed-1.git")
-    assert world.settle(elsewhere).id == id
+    assert world.resolve(elsewhere).id == id
 
 
 @pytest.mark.promise("P2", "N8")
@@ -532,25 +532,25 @@ def test_a_clone_that_gets_a_remote_of_its_own_writes_there_and_still_reads_the_
     world.repository("template")
     first, second = (world.clone("template", name) for name in ("first", "second"))
     old = world.store(first)
-    world.settle(first)
+    world.resolve(first)
     if faded:
         world.git(first, "reflog", "expire", "--all", "--expire=now")
     olds = [old]
     for number in range(3):
         world.git(first, "remote", "set-url", "origin", f"https://git.example.com/team/own-{number}")
-        own = world.settle(first)
+        own = world.resolve(first)
         assert own.id not in olds and sorted(own.aliases) == sorted(olds)
         assert world.store(first) == own.id
-        assert world.settle(first) == own
+        assert world.resolve(first) == own
         olds.append(own.id)
-    assert world.settle(second) == Project(old, (), "remote")
-    assert world.settle(world.clone("template", "third")) == Project(old, (), "remote")
+    assert world.resolve(second) == Project(old, (), "remote")
+    assert world.resolve(world.clone("template", "third")) == Project(old, (), "remote")
     moved = first.rename(world.tmp / "moved")
-    assert world.settle(moved).id == olds[-1] and sorted(world.settle(moved).aliases) == sorted(olds[:-1])
+    assert world.resolve(moved).id == olds[-1] and sorted(world.resolve(moved).aliases) == sorted(olds[:-1])
     world.git(moved, "remote", "remove", "origin")
-    assert world.settle(moved).id == olds[-1]
+    assert world.resolve(moved).id == olds[-1]
     refuse_writes(world.ledger)
-    world.settle(moved)
+    world.resolve(moved)
 
 
 @pytest.mark.promise("P2")
@@ -558,7 +558,7 @@ def test_a_remote_that_is_removed_keeps_its_memory(world):
     folder = world.repository("app", URL)
     id = world.store(folder)
     world.git(folder, "remote", "remove", "origin")
-    assert world.settle(folder) == Project(id, (), "path")
+    assert world.resolve(folder) == Project(id, (), "path")
 
 
 @pytest.mark.promise("P2")
@@ -568,7 +568,7 @@ def test_a_repository_without_a_remote_keeps_its_memory_when_it_moves(world):
     for name in ("moved", "deep/moved/again"):
         (world.tmp / name).parent.mkdir(parents=True, exist_ok=True)
         folder = folder.rename(world.tmp / name)
-        assert world.settle(folder) == Project(id, (), "path")
+        assert world.resolve(folder) == Project(id, (), "path")
 
 
 @pytest.mark.promise("P2")
@@ -577,7 +577,7 @@ def test_a_repository_that_moved_and_was_renamed_at_once_keeps_its_memory(world)
     id = world.store(folder)
     folder = folder.rename(world.tmp / "moved")
     world.git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed")
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
 
 
 @pytest.mark.promise("P2")
@@ -591,12 +591,12 @@ def test_memory_survives_the_fading_of_the_reflog(world):
     after = find_candidates(str(folder))
     assert before.checkout != after.checkout
     assert (before.cloned, after.cloned) == (False, True)
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
     world.git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed")
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
     world.git(folder, "reflog", "expire", "--all", "--expire=now")
     assert find_candidates(str(folder)).checkout is None
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
 
 
 @pytest.mark.promise("P2")
@@ -604,19 +604,19 @@ def test_when_old_and_new_id_both_have_memory_reads_cover_both(world):
     folder, elsewhere = world.repository("app"), world.repository("another-clone", URL)
     old, new = world.store(folder), world.store(elsewhere)
     world.git(folder, "remote", "add", "origin", URL)
-    assert world.settle(folder) == Project(new, (old,), "remote")
-    assert world.settle(folder) == Project(new, (old,), "remote")
-    assert world.settle(elsewhere) == Project(new, (), "remote")
+    assert world.resolve(folder) == Project(new, (old,), "remote")
+    assert world.resolve(folder) == Project(new, (old,), "remote")
+    assert world.resolve(elsewhere) == Project(new, (), "remote")
 
 
 @pytest.mark.promise("P2")
 def test_a_project_resolved_before_it_had_notes_can_still_be_renamed(world):
     folder = world.repository("app")
-    world.settle(folder)  # as a recall does: nothing is stored yet
+    world.resolve(folder)  # as a recall does: nothing is stored yet
     world.git(folder, "remote", "add", "origin", URL)
     id = world.store(folder)
     world.git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed")
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
 
 
 @pytest.mark.promise("P2")
@@ -631,17 +631,17 @@ def test_resolving_again_writes_nothing(world):
     write_marker(str(folders[2]), world.ledger.projects, NOW)
     for folder in folders:
         world.store(folder)
-        world.settle(folder)
+        world.resolve(folder)
     refuse_writes(world.ledger)
     for folder in folders:
-        world.settle(folder)
+        world.resolve(folder)
 
 
 def refuse_writes(ledger: SqliteLedger) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("written")
 
-    ledger.projects.link = ledger.projects.put_place = refuse
+    ledger.projects.link = ledger.projects.put_location = refuse
 
 
 @pytest.mark.promise("P2")
@@ -653,8 +653,8 @@ def test_a_home_that_cannot_be_written_to_still_resolves(world):
     def full(*_: object, **__: object) -> None:
         raise DiskTrouble("full", "Free some space")
 
-    world.ledger.projects.link = world.ledger.projects.put_place = full
-    assert world.settle(folder) == Project(id, (), "remote")
+    world.ledger.projects.link = world.ledger.projects.put_location = full
+    assert world.resolve(folder) == Project(id, (), "remote")
 
 
 @pytest.mark.promise("P2")
@@ -676,15 +676,15 @@ def test_another_repository_cloned_to_a_deleted_path_sees_nothing_of_the_old(wor
     old = world.store(folder)
     shutil.rmtree(folder)
     world.git(world.tmp, "clone", "-q", str(source), "app")
-    new = world.settle(folder)
+    new = world.resolve(folder)
     assert new.id != old
     assert new.aliases == ()
     world.noted.add(new.id)
     world.git(folder, "remote", "set-url", "origin", URL)
-    assert world.settle(folder).aliases == (new.id,)
-    assert world.settle(folder).id != old
+    assert world.resolve(folder).aliases == (new.id,)
+    assert world.resolve(folder).id != old
     world.git(folder, "remote", "remove", "origin")
-    assert world.settle(folder) == Project(new.id, (), "path")
+    assert world.resolve(folder) == Project(new.id, (), "path")
 
 
 @pytest.mark.promise("P2", "N8")
@@ -697,7 +697,7 @@ def test_a_clone_at_a_deleted_path_stays_apart_when_its_reflog_fades(world):
     world.git(folder, "commit", "-q", "--allow-empty", "-m", "more")
     new = world.store(folder)
     world.git(folder, "reflog", "expire", "--all", "--expire=90.days")
-    assert world.settle(folder) == Project(new, (), "remote")
+    assert world.resolve(folder) == Project(new, (), "remote")
     assert new != old
 
 
@@ -708,7 +708,7 @@ def test_another_repository_made_at_a_deleted_path_with_a_remote_sees_nothing_of
     old = world.store(folder)
     shutil.rmtree(folder)
     world.repository("app", URL, commit=commit, at=1_700_000_000)
-    new = world.settle(folder)
+    new = world.resolve(folder)
     assert new.id != old
     assert new.aliases == ()
 
@@ -722,9 +722,9 @@ def test_a_copy_of_a_repository_is_a_project_of_its_own_even_when_the_original_g
     assert find_candidates(str(copy)).checkout == find_candidates(str(folder)).checkout
     own = world.store(copy)
     assert own != id
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
     shutil.rmtree(folder)
-    assert world.settle(copy) == Project(own, (), "path")
+    assert world.resolve(copy) == Project(own, (), "path")
 
 
 @pytest.mark.promise("P2", "N8")
@@ -735,7 +735,7 @@ def test_repositories_that_began_in_the_same_second_alike_stay_apart(world):
     assert first != second
     for folder, id in ((one, first), (two, second)):
         world.git(folder, "remote", "add", "origin", f"https://git.example.com/{folder.parent.name}")
-        assert world.settle(folder) == Project(id, (), "remote")
+        assert world.resolve(folder) == Project(id, (), "remote")
 
 
 @pytest.mark.promise("P2")
@@ -745,8 +745,8 @@ def test_a_repository_that_moved_keeps_its_memory_though_another_took_its_place(
     moved = folder.rename(world.tmp / "app-old")
     world.repository("app", "https://git.example.com/team/other")
     world.git(moved, "remote", "remove", "origin")
-    assert world.settle(moved).id == id
-    assert world.settle(folder).id != id
+    assert world.resolve(moved).id == id
+    assert world.resolve(folder).id != id
 
 
 @pytest.mark.promise("P2", "N8")
@@ -754,7 +754,7 @@ def test_unrelated_projects_never_get_each_others_aliases(world):
     folders = [world.repository(f"repo-{n}", f"https://git.example.com/{n}" if n % 2 else None) for n in range(6)]
     ids = [world.store(folder) for folder in folders]
     assert len(set(ids)) == 6
-    assert [world.settle(folder) for folder in folders] == [
+    assert [world.resolve(folder) for folder in folders] == [
         Project(id, (), "remote" if n % 2 else "path") for n, id in enumerate(ids)
     ]
 
@@ -784,7 +784,7 @@ def test_a_marker_is_private_complete_and_honoured(world, marked):
     assert stat.S_IMODE(marker_file(marked).parent.stat().st_mode) == 0o700
     assert os.listdir(marked / ".holdfast") == ["project.json"]
     (marked / "below").mkdir()
-    assert world.settle(marked / "below") == Project(world.marker_id, (), "marker")
+    assert world.resolve(marked / "below") == Project(world.marker_id, (), "marker")
 
 
 @pytest.mark.promise("P3")
@@ -804,7 +804,7 @@ def test_the_mode_of_a_marker_does_not_depend_on_the_umask(world):
 def test_looking_at_a_folder_never_writes_a_marker(world):
     folder = world.repository("app")
     world.store(folder)
-    world.settle(folder)
+    world.resolve(folder)
     assert not (folder / ".holdfast").exists()
 
 
@@ -822,8 +822,8 @@ def test_a_folder_that_had_memory_before_its_marker_keeps_it(world):
     id = world.store(folder)
     marker = write_marker(str(folder), world.ledger.projects, NOW)
     assert marker != id
-    assert world.settle(folder) == Project(id, (), "marker")
-    assert world.settle(folder.rename(world.tmp / "moved")) == Project(id, (), "marker")
+    assert world.resolve(folder) == Project(id, (), "marker")
+    assert world.resolve(folder.rename(world.tmp / "moved")) == Project(id, (), "marker")
 
 
 @pytest.mark.promise("P3")
@@ -831,10 +831,10 @@ def test_a_marked_folder_that_moved_keeps_its_project_again_and_again(world, mar
     world.store(marked)
     for name in ("first", "second"):
         marked = marked.rename(world.tmp / name)
-        assert world.settle(marked).id == world.marker_id
-        assert world.ledger.projects.place(world.marker_id)[1] == str(marked)
+        assert world.resolve(marked).id == world.marker_id
+        assert world.ledger.projects.find_location(world.marker_id)[1] == str(marked)
     (world.tmp / "marked").mkdir()
-    assert world.settle(world.tmp / "marked").id != world.marker_id
+    assert world.resolve(world.tmp / "marked").id != world.marker_id
 
 
 @pytest.mark.promise("P3")
@@ -843,12 +843,12 @@ def test_a_copy_of_a_marked_folder_is_another_project_and_is_not_touched(world, 
     copy = world.tmp / "copy"
     shutil.copytree(marked, copy)
     before = marker_file(copy).read_bytes()
-    project = world.settle(copy)
+    project = world.resolve(copy)
     assert project == Project(find_candidates(str(copy)).path, (), "path")
     assert project.id.startswith("copy-")
     (copy / "below").mkdir()
-    assert world.settle(copy / "below") == project
-    assert world.settle(marked).id == world.marker_id
+    assert world.resolve(copy / "below") == project
+    assert world.resolve(marked).id == world.marker_id
     assert marker_file(copy).read_bytes() == before
     with pytest.raises(Conflict):
         write_marker(str(copy), world.ledger.projects, NOW)
@@ -860,15 +860,15 @@ def test_a_moved_folder_is_known_though_an_unmarked_one_took_its_place(world, ma
     world.store(marked)
     moved = marked.rename(world.tmp / "moved")
     marked.mkdir()
-    assert world.settle(moved).id == world.marker_id
+    assert world.resolve(moved).id == world.marker_id
 
 
 @pytest.mark.promise("P3")
 def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked):
-    place = world.ledger.projects.place(world.marker_id)
+    place = world.ledger.projects.find_location(world.marker_id)
     (world.tmp / "name").symlink_to(marked)
-    world.ledger.projects.put_place(world.marker_id, place[0], str(world.tmp / "name"))
-    assert world.settle(marked).id == world.marker_id
+    world.ledger.projects.put_location(world.marker_id, place[0], str(world.tmp / "name"))
+    assert world.resolve(marked).id == world.marker_id
 
 
 @pytest.mark.promise("P3")
@@ -910,9 +910,9 @@ def test_a_corrupt_marker_falls_through_to_the_path_and_is_not_touched(world, ho
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_bytes(CORRUPT[how])
-    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
-    world.ledger.projects.put_place("empty-nonce", "", str(folder))
-    assert world.settle(folder) == Project(find_candidates(str(folder)).path, (), "path")
+    world.ledger.projects.put_location("a-project", GOOD["nonce"], str(folder))
+    world.ledger.projects.put_location("empty-nonce", "", str(folder))
+    assert world.resolve(folder) == Project(find_candidates(str(folder)).path, (), "path")
     assert marker_file(folder).read_bytes() == CORRUPT[how]
     with pytest.raises(Conflict):
         write_marker(str(folder), world.ledger.projects, NOW)
@@ -924,8 +924,8 @@ def test_the_good_marker_of_the_corrupt_ones_would_be_honoured(world):
     folder = world.tmp / "app"
     (folder / ".holdfast").mkdir(parents=True)
     marker_file(folder).write_text(json.dumps(GOOD))
-    world.ledger.projects.put_place("a-project", GOOD["nonce"], str(folder))
-    assert world.settle(folder) == Project("a-project", (), "marker")
+    world.ledger.projects.put_location("a-project", GOOD["nonce"], str(folder))
+    assert world.resolve(folder) == Project("a-project", (), "marker")
 
 
 @pytest.mark.promise("P3")
@@ -945,7 +945,7 @@ def test_a_marker_that_is_no_plain_file_falls_through(world, marked, what):
             "dangling": lambda: file.symlink_to("/nowhere/at/all"),
         }[what]()
     assert read_marker(str(marked)) is None
-    assert world.settle(marked).how == "path"
+    assert world.resolve(marked).how == "path"
     with pytest.raises(HoldfastError):
         write_marker(str(marked), world.ledger.projects, NOW)
 
@@ -958,9 +958,9 @@ def test_the_search_for_a_marker_ends_at_the_root_of_the_repository(world, marke
     assert find_candidates(str(inner)).marker is None
     (inner / "deep").mkdir()
     id = write_marker(str(inner / "deep"), world.ledger.projects, NOW)
-    assert world.settle(inner / "deep").id == id
+    assert world.resolve(inner / "deep").id == id
     assert find_candidates(str(inner / "deep")).root == str(inner)
-    assert world.settle(inner).id != id
+    assert world.resolve(inner).id != id
 
 
 @pytest.mark.promise("P2", "P3")
@@ -969,8 +969,8 @@ def test_the_marker_of_the_main_checkout_holds_for_its_worktrees(world):
     id = write_marker(str(folder), world.ledger.projects, NOW)
     tree = world.tmp / "tree"
     world.git(folder, "worktree", "add", "-q", str(tree), "-b", "feature")
-    assert world.settle(tree).id == world.settle(folder).id == id
-    assert world.settle(tree, isolate_worktrees=True).id != id
+    assert world.resolve(tree).id == world.resolve(folder).id == id
+    assert world.resolve(tree, isolate_worktrees=True).id != id
 
 
 @pytest.mark.promise("P3")
@@ -981,7 +981,7 @@ def test_a_marker_that_is_committed_does_not_follow_into_clones(world):
     world.git(folder, "commit", "-q", "-m", "the marker too")
     world.git(world.tmp, "clone", "-q", str(folder), "clone")
     world.git(world.tmp / "clone", "remote", "remove", "origin")
-    assert world.settle(world.tmp / "clone").how == "path"
+    assert world.resolve(world.tmp / "clone").how == "path"
 
 
 @pytest.mark.promise("P3")
@@ -1000,7 +1000,7 @@ print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]).projects, "2026-04-16T
     crowd = [subprocess.Popen(command, text=True, **pipes) for _ in range(8)]
     results = [process.communicate("go\n", timeout=60) for process in crowd]
     assert [err for _, err in results if err] == []
-    assert {out.strip() for out, _ in results} == {world.settle(folder).id}
+    assert {out.strip() for out, _ in results} == {world.resolve(folder).id}
     assert os.listdir(folder / ".holdfast") == ["project.json"]
 
 
@@ -1013,7 +1013,7 @@ def test_a_marker_is_written_where_there_are_no_hard_links(world, monkeypatch):
     folder = world.tmp / "plain"
     folder.mkdir()
     id = write_marker(str(folder), world.ledger.projects, NOW)
-    assert world.settle(folder).id == id
+    assert world.resolve(folder).id == id
     assert os.listdir(folder / ".holdfast") == ["project.json"]
 
 

@@ -41,7 +41,7 @@ def test_every_error_is_in_the_tree_and_in_the_table():
 
 def test_every_setting_is_documented():
     page = docs_pages.render_settings()
-    assert all(f"`{setting.name}`" in page and setting.sentence in page for setting in SETTINGS)
+    assert all(f"`{setting.name}`" in page and setting.description in page for setting in SETTINGS)
 
 
 def test_pages_are_written_into_a_folder_or_printed(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""S2: a piece of a file that is told holds no part of a secret that the rest of the file makes known."""
+"""S2: an excerpt of a file shows no part of a secret, even if only the rest of the file identifies it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "projects/demo/files/ops.md"
 
 @pytest.fixture
 def pasted(memory, home):
-    """A file into which somebody pasted a key: the index cuts it every forty lines."""
+    """A file with a pasted key: the index splits it every forty lines."""
     memory.files.create("ops.md", "harbour")
     file = home / "shelf" / NAME
     below = ["harbour below the key", *ABOVE[:17], "password:", f"  {PASSWORD}", "harbour end"]
@@ -30,14 +30,14 @@ def pasted(memory, home):
     return memory
 
 
-def holds_part(told):
+def has_secret_part(told):
     return [row for row in (*ROWS, PASSWORD) if row[:20] in told]
 
 
 @pytest.mark.promise("S2")
 def test_a_key_across_a_cut_is_not_told_by_any_tool(pasted):
     hits = pasted.recall("harbour", mode="keyword").hits
-    assert len(hits) >= 3 and any(holds_part(hit.text) for hit in hits)  # a program is given what stands there
+    assert len(hits) >= 3 and any(has_secret_part(hit.text) for hit in hits)  # a program is given what stands there
     answers = [
         handlers.recall(pasted, {"query": "harbour", "mode": "keyword"}),
         handlers.search(pasted, {"query": "harbour"}),
@@ -47,7 +47,7 @@ def test_a_key_across_a_cut_is_not_told_by_any_tool(pasted):
         handlers.file(pasted, {"command": "view", "path": "ops.md", "view_range": [30, -1]}),
     ]
     for answer in answers:
-        assert not holds_part(json.dumps(show_hidden(answer)))
+        assert not has_secret_part(json.dumps(show_hidden(answer)))
     assert "harbour below the key" in json.dumps(show_hidden(answers[0]))
     assert "REDACTED:private-key" in json.dumps(show_hidden(answers[0]))
 
@@ -66,18 +66,18 @@ def test_nor_over_http_to_a_role_that_may_not_export(pasted, home, gateway):
     assert {one.status for one in asked} == {200}
     assert "harbour" in asked[0].data.decode()
     for one in asked:
-        assert not holds_part(one.data.decode()), one
+        assert not has_secret_part(one.data.decode()), one
 
 
 @pytest.mark.parametrize("hide", ["", "\u200b", "\u00ad"])
 def test_what_reaches_into_a_piece_is_known_also_where_hidden_characters_split_it(hide):
     text = "\n".join([*ABOVE, *[hide.join([row[:30], row[30:]]) for row in KEY], "the end"])
     for start in range(0, len(text), 900):
-        piece = validate.excerpt(text[start : start + 900], text[:start], text[start + 900 :])
-        assert not holds_part(validate.without_secrets(piece).replace(hide, "") if hide else validate.without_secrets(piece))
+        piece = validate.make_excerpt(text[start : start + 900], text[:start], text[start + 900 :])
+        assert not has_secret_part(validate.hide_secrets(piece).replace(hide, "") if hide else validate.hide_secrets(piece))
 
 
 def test_a_piece_without_a_secret_is_told_as_it_is():
-    piece = validate.excerpt("the harbour is deep", "password: Xk93!mmQ2zLp\n", "\nthe end")
+    piece = validate.make_excerpt("the harbour is deep", "password: Xk93!mmQ2zLp\n", "\nthe end")
     assert validate.redact_or_withhold(piece) == ("the harbour is deep", ())
-    assert validate.excerpt("all of it", "", "") == "all of it"
+    assert validate.make_excerpt("all of it", "", "") == "all of it"

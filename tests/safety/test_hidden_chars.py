@@ -1,4 +1,4 @@
-"""Hidden characters: each kind is found and shown as a mark, honest use is left alone, and what is stored never changes."""
+"""Hidden characters: each kind is found and shown as a mark, ordinary use is unchanged, and stored text never changes."""
 
 from __future__ import annotations
 

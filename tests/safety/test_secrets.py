@@ -1,4 +1,4 @@
-"""S2: secrets are refused by rule and never by value, through every way in; and not told, where one was pasted in by hand."""
+"""S2: every interface rejects secrets and names the rule, never the value; a secret pasted into a file is not shown."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_a_transcript_is_kept_without_its_secrets_and_the_same_again_adds_nothin
 
 @pytest.fixture
 def pasted(memory, home):
-    """A home in which somebody pasted secrets with an editor."""
+    """A home with secrets that were pasted with an editor."""
     memory.store("The harbour is deep.", key="harbour")
     memory.files.create("MEMORY.md", "# Overview")
     memory.files.create("HEARTBEAT.md", "# Heartbeat")
@@ -488,7 +488,7 @@ def test_a_text_that_is_no_text_is_refused_as_before(memory):
     with pytest.raises(Refused):
         memory.store(b"\xff", redact=True)
     assert validate.redact("plain") == ("plain", ())
-    assert validate.without_secrets("plain") == "plain"
+    assert validate.hide_secrets("plain") == "plain"
 
 
 # --- names beside a text, and what is too long to tell ------------------------------------------------------------------
@@ -497,8 +497,8 @@ ADDRESS = "https://bob:S3cr3tPassw0rd@host.example/x"
 
 
 @pytest.fixture(scope="module")
-def endless():
-    """A text with more places than are looked at."""
+def make_long_text():
+    """Return a text with more possible positions of secrets than are tried."""
     return "".join([f"sk-{number} " for number in range(105_000)])
 
 
@@ -553,9 +553,9 @@ def test_a_speaker_a_session_and_an_id_of_a_transcript_are_kept_without_their_se
 
 
 @pytest.mark.promise("H1")
-def test_one_odd_turn_does_not_end_its_session(memory, tmp_path, endless):
+def test_one_odd_turn_does_not_end_its_session(memory, tmp_path, make_long_text):
     path = tmp_path / "chat.jsonl"
-    path.write_text("\n".join(json.dumps({"role": "user", "content": text}) for text in ("before", endless, "after")))
+    path.write_text("\n".join(json.dumps({"role": "user", "content": text}) for text in ("before", make_long_text, "after")))
     (logged,) = memory.import_history(path)
     assert (logged.added, logged.redacted, logged.broken) == (3, 1, 0)
     (hit,) = memory.recall("after", kind="turn").hits
@@ -563,11 +563,11 @@ def test_one_odd_turn_does_not_end_its_session(memory, tmp_path, endless):
     assert [turn.text for turn in said] == ["before", "[REDACTED:too-long-to-tell]", "after"]
 
 
-def test_one_odd_note_does_not_end_an_export_and_doctor_says_that_it_cannot_tell(memory, home, endless):
+def test_one_odd_note_does_not_end_an_export_and_doctor_says_that_it_cannot_tell(memory, home, make_long_text):
     memory.store("one", key="a")
     memory.store("two", key="b")
     note = home / "shelf/projects/demo/notes/a.md"
-    note.write_text(note.read_text().replace("one", endless))
+    note.write_text(note.read_text().replace("one", make_long_text))
     rows = {row["key"]: row for row in memory.export()}
     assert (rows["a"]["text"], rows["a"]["redacted"]) == ("[REDACTED:too-long-to-tell]", ["too-long-to-tell"])
     assert rows["b"]["text"] == "two"
@@ -576,9 +576,9 @@ def test_one_odd_note_does_not_end_an_export_and_doctor_says_that_it_cannot_tell
     assert "two" in memory.brief().text  # it does not stand in the way of the others
 
 
-def test_a_file_that_is_too_long_to_tell_is_refused_and_not_replaced_by_a_mark(memory, endless):
+def test_a_file_that_is_too_long_to_tell_is_refused_and_not_replaced_by_a_mark(memory, make_long_text):
     with pytest.raises(TooLarge):
-        memory.files.create("a.md", endless, redact=True)
+        memory.files.create("a.md", make_long_text, redact=True)
     assert memory.files.view("/memories") == ""
 
 

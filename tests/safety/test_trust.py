@@ -24,7 +24,7 @@ EARLY, LATER = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 
 
 def shown(memory):
-    """What an agent would be told unasked, in every way there is."""
+    """Return everything that an agent is shown without asking."""
     return memory.brief().text + memory.brief(prompt="harbour tide opens", again=True).text
 
 
@@ -243,8 +243,8 @@ def clean_env():
     return {name: value for name, value in os.environ.items() if name not in config.AGENTS}
 
 
-def origins_of_doors(home, tmp_path):
-    """What each door really wrote."""
+def stored_origins(home, tmp_path):
+    """Return the origin that each interface stored."""
     said = lambda source: source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"  # noqa: E731
     with Memory(home, project="demo", cwd=tmp_path) as memory:
         yield "library", said(memory.store("by a program", key="lib").note.source)
@@ -281,7 +281,7 @@ def origins_of_doors(home, tmp_path):
 
 @pytest.mark.promise("N13")
 def test_every_door_sets_the_origin_that_the_docs_say(home, tmp_path):
-    assert dict(origins_of_doors(home, tmp_path)) == DOORS
+    assert dict(stored_origins(home, tmp_path)) == DOORS
     from pathlib import Path
 
     docs = Path(__file__).parents[2].joinpath("docs/trust.md").read_text()

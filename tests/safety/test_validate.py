@@ -1,4 +1,4 @@
-"""The gate: what may be kept passes unchanged, everything else is refused with what to do about it."""
+"""Validation: valid values pass unchanged, all others are rejected with a hint."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CAP = 64 * 1024
 @pytest.mark.promise("N6")
 @given(some.note_texts)
 def test_any_text_within_the_cap_passes_unchanged(text):
-    assert validate.text(text, CAP) == text
-    assert validate.text(text.encode(), CAP) == text
+    assert validate.check_text(text, CAP) == text
+    assert validate.check_text(text.encode(), CAP) == text
 
 
 @pytest.mark.promise("N6")
 @pytest.mark.parametrize("value", ["", " ", "\n\t\r\n", "\u3000\xa0", b"", b"  \n"])
 def test_empty_content_is_refused(value):
     with pytest.raises(InvalidText, match="empty") as caught:
-        validate.text(value, CAP)
+        validate.check_text(value, CAP)
     assert caught.value.fix
 
 
@@ -39,7 +39,7 @@ def test_empty_content_is_refused(value):
 @pytest.mark.parametrize("value", ["a\0b", "\0", b"a\0", "x" * 1000 + "\0"])
 def test_a_nul_byte_is_refused(value):
     with pytest.raises(InvalidText, match="NUL"):
-        validate.text(value, CAP)
+        validate.check_text(value, CAP)
 
 
 @pytest.mark.promise("N6")
@@ -49,7 +49,7 @@ def test_a_nul_byte_is_refused(value):
 )
 def test_what_is_not_utf8_is_refused(value):
     with pytest.raises(InvalidText, match=r"not UTF-8|surrogate"):
-        validate.text(value, CAP)
+        validate.check_text(value, CAP)
 
 
 @pytest.mark.promise("N6")
@@ -57,7 +57,7 @@ def test_what_is_not_utf8_is_refused(value):
 def test_bytes_that_are_not_utf8_never_pass_as_text(text):
     data = text.encode("utf-8", "surrogateescape")
     try:
-        assert validate.text(data, CAP) == data.decode()
+        assert validate.check_text(data, CAP) == data.decode()
     except InvalidText:
         assert not data.strip() or b"\0" in data or text != data.decode("utf-8", "replace") or not data.decode().strip()
 
@@ -67,9 +67,9 @@ def test_bytes_that_are_not_utf8_never_pass_as_text(text):
 def test_the_cap_counts_bytes_and_is_exact(character):
     width = len(character.encode())
     fits = character * (CAP // width)
-    assert validate.text(fits, len(fits.encode())) == fits
+    assert validate.check_text(fits, len(fits.encode())) == fits
     with pytest.raises(TooLarge) as caught:
-        validate.text(fits, len(fits.encode()) - 1)
+        validate.check_text(fits, len(fits.encode()) - 1)
     assert f"{len(fits.encode()):,}" in caught.value.message
     assert "notes.max_bytes" in caught.value.fix
 
@@ -77,7 +77,7 @@ def test_the_cap_counts_bytes_and_is_exact(character):
 @pytest.mark.parametrize("value", [None, 5, 1.5, [], {}, object(), True])
 def test_what_is_no_text_at_all_is_wrong_usage(value):
     with pytest.raises(UsageError):
-        validate.text(value, CAP)
+        validate.check_text(value, CAP)
 
 
 # --- keys and names ---------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_what_is_no_text_at_all_is_wrong_usage(value):
 @pytest.mark.promise("N3")
 @pytest.mark.parametrize("key", ["a", "0", "a-b", "use-pytest", "a--b", "a-", "9-lives", "x" * 60])
 def test_a_key_that_keeps_the_rule_passes_unchanged(key):
-    assert validate.key(key) == key
+    assert validate.check_key(key) == key
 
 
 BAD_KEYS = [
@@ -100,7 +100,7 @@ BAD_KEYS = [
 @pytest.mark.parametrize("key", BAD_KEYS, ids=lambda key: ascii(key)[:20])
 def test_a_key_that_breaks_the_rule_is_rejected_and_never_changed(key):
     with pytest.raises(InvalidKey) as caught:
-        validate.key(key)
+        validate.check_key(key)
     assert "a-z" in caught.value.fix
     assert len(str(caught.value)) < 300
     assert str(caught.value).isascii()  # nothing of it reaches a terminal as it is
@@ -110,7 +110,7 @@ def test_a_key_that_breaks_the_rule_is_rejected_and_never_changed(key):
 @given(some.raw_texts | some.broken_texts)
 def test_any_key_passes_as_it_is_or_not_at_all(text):
     try:
-        assert validate.key(text) is text
+        assert validate.check_key(text) is text
         assert KEY_PATTERN.match(text)
     except InvalidKey:
         assert not KEY_PATTERN.fullmatch(text)
@@ -119,7 +119,7 @@ def test_any_key_passes_as_it_is_or_not_at_all(text):
 @pytest.mark.promise("N1", "P1")
 @pytest.mark.parametrize("name", ["a", "A.b_c-1", "7f3a", "github.com-x-y", "_x", "-", "a..b", "x" * 128])
 def test_an_id_that_keeps_the_rule_passes(name):
-    assert validate.name(name, "project id") == name
+    assert validate.check_name(name, "project id") == name
 
 
 @pytest.mark.promise("N1", "P1")
@@ -128,7 +128,7 @@ def test_an_id_that_keeps_the_rule_passes(name):
 )
 def test_an_id_that_breaks_the_rule_is_rejected(name):
     with pytest.raises(InvalidKey, match="project id"):
-        validate.name(name, "project id")
+        validate.check_name(name, "project id")
     assert not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}", name)
 
 
@@ -137,46 +137,46 @@ def test_an_id_that_breaks_the_rule_is_rejected(name):
 
 @pytest.mark.promise("N2")
 def test_only_the_four_types_are_types():
-    assert [validate.note_type(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
+    assert [validate.check_note_type(one) for one in TYPES] == ["user", "feedback", "project", "reference"]
     for wrong in ("", "User", "note", "project ", "global"):
         with pytest.raises(UsageError, match="unknown type") as caught:
-            validate.note_type(wrong)
+            validate.check_note_type(wrong)
         assert "feedback" in caught.value.fix
 
 
 @pytest.mark.promise("N13")
 def test_only_the_five_origins_are_origins():
-    assert {validate.origin(one) for one in ORIGINS} == {"user", "agent", "tool", "web", "import"}
+    assert {validate.check_origin(one) for one in ORIGINS} == {"user", "agent", "tool", "web", "import"}
     with pytest.raises(UsageError, match="unknown origin"):
-        validate.origin("god")
+        validate.check_origin("god")
 
 
 def test_a_choice_is_one_of_its_words():
-    assert validate.choice("b", ("a", "b"), "mode") == "b"
+    assert validate.check_choice("b", ("a", "b"), "mode") == "b"
     for wrong in ("c", None, 1, ["a"], "A"):
         with pytest.raises(UsageError, match="unknown mode"):
-            validate.choice(wrong, ("a", "b"), "mode")
+            validate.check_choice(wrong, ("a", "b"), "mode")
 
 
 @pytest.mark.promise("N5")
 @given(some.tags)
 @example(("ci-cd", "日本語", "a b", "[x]", "#1", "c++", "🧠", "ß"))
 def test_tags_with_hyphens_and_any_script_survive(tags):
-    assert validate.tags(tags) == tags
+    assert validate.check_tags(tags) == tags
     assert parse_tags(", ".join(tags)) == tags
     assert parse_tags([f"  {tag}\t" for tag in tags]) == tags
 
 
 @pytest.mark.promise("N5")
 def test_tags_are_few_short_and_on_one_line():
-    assert validate.tags(("x" * 100,) * 64)
+    assert validate.check_tags(("x" * 100,) * 64)
     with pytest.raises(TooLarge):
-        validate.tags(("x",) * 65)
+        validate.check_tags(("x",) * 65)
     with pytest.raises(TooLarge):
-        validate.tags(("x" * 101,))
+        validate.check_tags(("x" * 101,))
     for wrong in ("a\nb", "a\0", "\x1b[31m", "a\u2028b", "\x85", "a\ud800"):
         with pytest.raises(InvalidText):
-            validate.tags((wrong,))
+            validate.check_tags((wrong,))
 
 
 # --- facts ------------------------------------------------------------------------------------------------------------
@@ -184,19 +184,19 @@ def test_tags_are_few_short_and_on_one_line():
 
 @pytest.mark.promise("T3")
 def test_a_fact_stands_on_one_line_and_its_label_has_no_colon():
-    assert validate.one_line("  works at Acme  ", "value") == "works at Acme"
-    assert validate.label("works_at") == "works_at"
+    assert validate.check_line("  works at Acme  ", "value") == "works at Acme"
+    assert validate.check_label("works_at") == "works_at"
     for wrong in ("", "  ", None, 5, "a\nb", "a\rb", "a\0b", "a\u2028b", "\ud800"):
         with pytest.raises(InvalidText):
-            validate.one_line(wrong, "value")
+            validate.check_line(wrong, "value")
         with pytest.raises(InvalidText):
-            validate.label(wrong)
+            validate.check_label(wrong)
     with pytest.raises(InvalidText, match="colon"):
-        validate.label("a: b")
+        validate.check_label("a: b")
     with pytest.raises(TooLarge):
-        validate.one_line("x" * 2001, "value")
+        validate.check_line("x" * 2001, "value")
     with pytest.raises(TooLarge):
-        validate.label("x" * 201)
+        validate.check_label("x" * 201)
 
 
 # --- paths ------------------------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_the_corpora_are_as_large_as_they_claim():
 @pytest.mark.parametrize("path", HOSTILE, ids=lambda path: ascii(path)[:40])
 def test_a_hostile_path_is_refused(path):
     with pytest.raises(InvalidPath) as caught:
-        validate.path(path)
+        validate.check_path(path)
     assert str(caught.value).isascii()
     assert len(str(caught.value)) < 400
 
@@ -381,21 +381,21 @@ def test_a_hostile_path_is_refused(path):
 def test_a_trick_is_refused_at_any_depth(path):
     for whole in (f"honest/{path}", f"/memories/{path}", f"/memories/honest/{path}/x.md", f"{path}/x.md"):
         with pytest.raises(InvalidPath):
-            validate.path(whole)
+            validate.check_path(whole)
 
 
 @pytest.mark.promise("F3")
 @pytest.mark.parametrize("path", HONEST, ids=lambda path: ascii(path)[:40])
 def test_an_honest_path_passes_unchanged(path):
-    assert validate.path(path) == tuple(path.split("/"))
-    assert validate.path(f"/memories/{path}"[:1024]) == tuple(path.split("/"))
-    assert validate.path(f"{path}/"[:1024]) == tuple(path.split("/"))
+    assert validate.check_path(path) == tuple(path.split("/"))
+    assert validate.check_path(f"/memories/{path}"[:1024]) == tuple(path.split("/"))
+    assert validate.check_path(f"{path}/"[:1024]) == tuple(path.split("/"))
 
 
 @pytest.mark.promise("F3")
 def test_the_tree_itself_is_slash_memories():
-    assert validate.path("/memories") == validate.path("/memories/") == ()
-    assert validate.path("/memories/x/y.md") == validate.path("x/y.md") == ("x", "y.md")
+    assert validate.check_path("/memories") == validate.check_path("/memories/") == ()
+    assert validate.check_path("/memories/x/y.md") == validate.check_path("x/y.md") == ("x", "y.md")
 
 
 @pytest.mark.promise("F3")
@@ -404,7 +404,7 @@ def test_the_tree_itself_is_slash_memories():
 ]), max_size=8).map("".join))  # fmt: skip
 def test_whatever_passes_can_only_name_something_below(path):
     try:
-        parts = validate.path(path)
+        parts = validate.check_path(path)
     except Refused:
         return
     again = "/".join(parts)

@@ -593,7 +593,7 @@ def test_a_catalogue_that_cannot_be_kept_answers_from_memory(memory, home, monke
     def refused(self):
         raise DiskTrouble("cannot make index.db: Read-only file system")
 
-    monkeypatch.setattr(Database, "_make", refused)
+    monkeypatch.setattr(Database, "_create_file", refused)
     answer = memory.recall("harbour")
     assert keys(answer) == ["h"] and answer.degraded and "memory" in answer.reason
 

@@ -1,4 +1,4 @@
-"""Bad days: homes that are missing, read-only, full or not ours; things planted in them; crowds and forks."""
+"""Faults: homes that are missing, read-only, full or another user's; planted files; concurrent processes and forks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def filled(open_memory):
 
 @pytest.fixture
 def anybodys(request):
-    """A folder that every user of the machine may enter; pytest's own is closed to others."""
+    """A folder that every user may enter; pytest's own is closed to other users."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o777)
     yield folder
@@ -189,8 +189,8 @@ def test_a_home_that_vanishes_under_a_caller_is_made_again_by_its_next_write(mem
 # --- read-only, full, somebody else's ---------------------------------------------------------------------------------
 
 
-def _as_a_stranger(child, home, code):
-    """Runs code as a user who is not root: file modes mean nothing to root."""
+def _run_as_other_user(child, home, code):
+    """Run code as a user who is not root, because root ignores file modes."""
     return child(
         f"""
         try:
@@ -225,8 +225,8 @@ _EACH_WRITE = """
                 answer[name] = type(error).__name__"""
 
 
-def _give(path, user):
-    """Hands a tree to another user."""
+def _change_owner(path, user):
+    """Give a tree to another user."""
     if ROOT:
         for one in [path, *path.rglob("*")]:
             os.chown(one, user, user, follow_symlinks=False)
@@ -244,13 +244,13 @@ def _open(path):
 
 @pytest.fixture
 def read_only(open_memory, anybodys, truth):
-    """A filled home of nobody's own, with every mode bit for writing taken away."""
+    """A filled home of another user, with no write permission."""
     home = anybodys / "home"
     memory = open_memory(home=home)
     fill(memory)
     memory.recall("harbour")
     memory.close()
-    _give(home, 65534 if ROOT else os.getuid())
+    _change_owner(home, 65534 if ROOT else os.getuid())
     before = truth(home)
     _close(home)
     yield home
@@ -259,7 +259,7 @@ def read_only(open_memory, anybodys, truth):
 
 
 def test_a_read_only_home_answers_every_read(child, read_only):
-    told = _as_a_stranger(child, read_only, _EACH_READ)
+    told = _run_as_other_user(child, read_only, _EACH_READ)
     hits, _, _ = told.pop("recall")
     assert hits == 3
     assert {name: said for name, said in told.items() if said != "ok"} == {}
@@ -270,7 +270,7 @@ def test_a_read_only_home_whose_index_is_gone_still_answers_and_says_that_it_is_
     for name in ("index.db", "index.db-wal", "index.db-shm"):
         (read_only / name).unlink(missing_ok=True)
     read_only.chmod(0o500)
-    hits, degraded, reason = _as_a_stranger(child, read_only, _EACH_READ)["recall"]
+    hits, degraded, reason = _run_as_other_user(child, read_only, _EACH_READ)["recall"]
     assert hits == 3
     assert degraded
     assert "index" in reason
@@ -289,17 +289,17 @@ def test_a_read_only_home_with_many_notes_that_the_index_has_not_seen_never_look
         file.write("by hand\n")
     for name in ("index.db", "index.db-wal", "index.db-shm") if gone else ():
         (home / name).unlink(missing_ok=True)
-    _give(home, 65534 if ROOT else os.getuid())
+    _change_owner(home, 65534 if ROOT else os.getuid())
     _close(home)
     try:
-        told = _as_a_stranger(child, home, _LIST_AND_RECALL)
+        told = _run_as_other_user(child, home, _LIST_AND_RECALL)
     finally:
         _open(home)
     assert told == [250, 100]
 
 
 def test_a_read_only_home_refuses_every_write_by_name(child, read_only):
-    told = _as_a_stranger(child, read_only, _EACH_WRITE)
+    told = _run_as_other_user(child, read_only, _EACH_WRITE)
     assert {name: said for name, said in told.items() if said not in ("DiskTrouble", "Damaged")} == {}
 
 
@@ -308,9 +308,9 @@ def test_a_home_that_cannot_even_be_read_is_said_and_never_looks_like_nothing_fo
     memory = open_memory(home=home)
     fill(memory)
     memory.close()
-    _give(home, 65534 if ROOT else os.getuid())
+    _change_owner(home, 65534 if ROOT else os.getuid())
     home.chmod(0o000)
-    told = _as_a_stranger(child, home, _EACH_READ)
+    told = _run_as_other_user(child, home, _EACH_READ)
     home.chmod(0o700)
     said = told["recall"]
     assert isinstance(said, str) or said[1], said
@@ -322,7 +322,7 @@ def test_a_home_that_belongs_to_somebody_else_is_refused_by_name_and_stays_as_it
     memory = open_memory(home=home)
     fill(memory)
     memory.close()
-    _give(home, 12345)
+    _change_owner(home, 12345)
     _open(home)
     before, names = truth(home), sorted(os.listdir(home))
     other, went = open_memory(home=home), {}
@@ -344,14 +344,14 @@ def test_check_reports_a_home_that_belongs_to_somebody_else(open_memory, anybody
     memory = open_memory(home=home)
     fill(memory)
     memory.close()
-    _give(home, 12345)
+    _change_owner(home, 12345)
     problems = open_memory(home=home).check()
     assert any("12345" in problem.message for problem in problems)
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk with room for little."""
+    """A small disk."""
     place = tmp_path / "disk"
     place.mkdir()
     done = (
@@ -462,7 +462,7 @@ PLANTED = {
 
 
 def try_all(home, where, what, outside):
-    """Every verb in a home in which something is planted: what each said, and what went wrong."""
+    """Run every verb in a home with a planted file; return the results and the errors."""
     outside.mkdir()
     (outside / "precious.md").write_text("harbour precious")
     _plant(home / where, what, outside)
@@ -856,7 +856,7 @@ def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be
             calls = next(count)
         memory.close()
         left = truth()
-        _whole(left, before, after, verb)
+        _is_old_or_new(left, before, after, verb)
         if said == "ok" and verb not in ("store_many", "clear"):
             assert _same(left, after), f"acknowledged but not done: {name} call {nth}"
         with open_memory() as fresh:
@@ -869,12 +869,12 @@ def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be
 
 
 def _shape(path):
-    """A path without the moment and the chance in a binned note's name."""
+    """Return a path without the time and the random part in the name of a trashed note."""
     return path.split("--")[0]
 
 
 def _body(data):
-    """A file without ids and moments, which differ from life to life."""
+    """Return a file without ids and times, which differ in each run."""
     return [
         line
         for line in data.split(b"\n")
@@ -888,8 +888,8 @@ def _same(left, right):
     )
 
 
-def _whole(left, before, after, verb):
-    """Each file is the old one or the new one, whole."""
+def _is_old_or_new(left, before, after, verb):
+    """Check that each file is complete: the old one or the new one."""
     allowed = {}
     for world in (before, after):
         for path, data in world.items():
@@ -901,10 +901,10 @@ def _whole(left, before, after, verb):
     names = {_shape(path) for path in left}
     assert {_shape(path).replace("/notes/", "/x/").replace("/trash/", "/x/").removesuffix(".md") for path in before} - {
         name.replace("/notes/", "/x/").replace("/trash/", "/x/").removesuffix(".md") for name in names
-    } <= _goes(verb), f"lost by {verb}"
+    } <= _runs(verb), f"lost by {verb}"
 
 
-def _goes(verb):
+def _runs(verb):
     return {
         "purge": {"projects/demo/x/k"},
         "files.delete": {"projects/demo/files/page"},

@@ -1,4 +1,4 @@
-"""A disk that is really full: what doctor and purge advise helps, and a purge that cannot be ended is not begun."""
+"""A full disk: the advice of doctor and purge helps, and a purge that cannot finish does not start."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from holdfast.store import listing
 SCOPE = "projects/demo"
 
 
-def _text(home, scope=SCOPE):
+def _read_listing(home, scope=SCOPE):
     return (home / "shelf" / scope / "index.md").read_text()
 
 
-def _listed(home, scope=SCOPE):
-    return sorted(re.findall(r"^- \[([a-z0-9-]+)\]\(notes/\1\.md\)", _text(home, scope), re.MULTILINE))
+def _list_keys(home, scope=SCOPE):
+    return sorted(re.findall(r"^- \[([a-z0-9-]+)\]\(notes/\1\.md\)", _read_listing(home, scope), re.MULTILINE))
 
 
 def _store(memory, many):
@@ -34,29 +34,29 @@ def _store(memory, many):
 @pytest.fixture
 def short(monkeypatch):
     """Let index.md list three notes at most."""
-    monkeypatch.setattr(listing, "MOST", 3)
+    monkeypatch.setattr(listing, "MAX_NOTES", 3)
 
 
 def test_the_listing_changes_with_the_call_that_changed_its_scope(memory, home):
     memory.store("one", key="a")
-    assert _listed(home) == ["a"]
+    assert _list_keys(home) == ["a"]
     memory.store_many([{"text": "two", "key": "b"}, {"text": "three", "key": "c"}])
-    assert _listed(home) == ["a", "b", "c"]
+    assert _list_keys(home) == ["a", "b", "c"]
     memory.store("one, reworded", key="a")
-    assert "reworded" in _text(home)
+    assert "reworded" in _read_listing(home)
     memory.forget("b")
-    assert _listed(home) == ["a", "c"]
+    assert _list_keys(home) == ["a", "c"]
     memory.restore("b")
-    assert _listed(home) == ["a", "b", "c"]
+    assert _list_keys(home) == ["a", "b", "c"]
     memory.purge("c")
-    assert _listed(home) == ["a", "b"]
+    assert _list_keys(home) == ["a", "b"]
     memory.clear("project")
-    assert _listed(home) == []
+    assert _list_keys(home) == []
 
 
 def test_a_scope_of_500_notes_is_listed_whole_in_the_order_of_the_keys(memory, home):
     keys = _store(memory, 500)
-    lines = _text(home).splitlines()
+    lines = _read_listing(home).splitlines()
     assert lines[1] == "# project:demo: 500 notes" and lines[2] == ""
     assert [line.split("[")[1].split("]")[0] for line in lines[3:]] == keys
 
@@ -67,23 +67,23 @@ def test_a_larger_scope_lists_its_newest_500_notes_and_says_how_many_more_there_
     memory.store_many([{"text": f"later {n}", "key": f"later-{n}"} for n in range(499)])
     clock.forward(60)
     memory.store("the newest", key="a-new-one")
-    lines = _text(home).splitlines()
+    lines = _read_listing(home).splitlines()
     assert lines[1] == "# project:demo: 1734 notes"
-    assert _listed(home) == sorted(["a-new-one", *[f"later-{n}" for n in range(499)]])
+    assert _list_keys(home) == sorted(["a-new-one", *[f"later-{n}" for n in range(499)]])
     assert lines[-2:] == ["", "and 1,234 more; `holdfast list` shows them all"]
     memory.forget("later-7")
-    assert len(_listed(home)) == 500 and "and 1,233 more;" in _text(home)
+    assert len(_list_keys(home)) == 500 and "and 1,233 more;" in _read_listing(home)
 
 
 def test_a_note_that_is_stored_again_comes_back_into_the_list(memory, home, clock, short):
     for number in range(5):
         memory.store(f"number {number}", key=f"k{number}")
         clock.forward(1)
-    assert _listed(home) == ["k2", "k3", "k4"]
+    assert _list_keys(home) == ["k2", "k3", "k4"]
     memory.store("again", key="k0")
-    assert _listed(home) == ["k0", "k3", "k4"]
+    assert _list_keys(home) == ["k0", "k3", "k4"]
     memory.forget("k4")
-    assert _listed(home) == ["k0", "k2", "k3"]
+    assert _list_keys(home) == ["k0", "k2", "k3"]
 
 
 def test_pinned_notes_are_listed_before_newer_ones(memory, home, clock, short):
@@ -91,7 +91,7 @@ def test_pinned_notes_are_listed_before_newer_ones(memory, home, clock, short):
     for number in range(5):
         clock.forward(1)
         memory.store(f"number {number}", key=f"k{number}")
-    assert _listed(home) == ["k3", "k4", "pinned"]
+    assert _list_keys(home) == ["k3", "k4", "pinned"]
 
 
 def test_a_bulk_write_writes_the_listing_once(memory, monkeypatch):
@@ -114,7 +114,7 @@ def test_the_listing_is_right_after_several_processes_wrote_at_once(memory, home
     for child in children:
         child.join()
     assert [child.exitcode for child in children] == [0] * 4
-    assert _listed(home) == sorted(["k0", "k1", "k2", *[f"child-{n}" for n in range(4)]])
+    assert _list_keys(home) == sorted(["k0", "k1", "k2", *[f"child-{n}" for n in range(4)]])
 
 
 def test_a_fork_while_the_listing_is_read_leaves_it_right(memory, home, monkeypatch):
@@ -131,11 +131,11 @@ def test_a_fork_while_the_listing_is_read_leaves_it_right(memory, home, monkeypa
 
     monkeypatch.setattr(listing.Listing, "find_new", forking)
     memory.store("new", key="new")
-    assert not forks and "new" in _listed(home)
+    assert not forks and "new" in _list_keys(home)
 
 
-def _in_the_way(home, project="demo"):
-    """A folder where index.md should be: none can be written."""
+def _block_listing(home, project="demo"):
+    """Put a folder at the path of index.md, so that it cannot be written."""
     file = home / "shelf" / "projects" / project / "index.md"
     file.unlink()
     file.mkdir()
@@ -144,13 +144,13 @@ def _in_the_way(home, project="demo"):
 
 def test_a_listing_that_cannot_be_written_fails_no_call_and_doctor_names_it(memory, home):
     _store(memory, 3)
-    file = _in_the_way(home)
+    file = _block_listing(home)
     assert memory.store("new", key="new").action == "created"
     memory.forget("k1")
     assert any("index.md" in problem.message for problem in memory.check())
     file.rmdir()
     memory.store("newer", key="newer")
-    assert _listed(home) == ["k0", "k2", "new", "newer"]
+    assert _list_keys(home) == ["k0", "k2", "new", "newer"]
 
 
 @pytest.mark.parametrize("question", range(6))
@@ -175,10 +175,10 @@ def test_an_index_that_is_deleted_while_a_listing_is_written_leaves_the_one_befo
     monkeypatch.setattr(Sync, "_write_listing", writing)
     monkeypatch.setattr(Database, "rows", asking)
     assert memory.store("new", key="new").action == "created"
-    assert _listed(home) in (before, [*before, "new"])
+    assert _list_keys(home) in (before, [*before, "new"])
     left.clear()
     memory.list(limit=1)
-    assert _listed(home) == [*before, "new"]
+    assert _list_keys(home) == [*before, "new"]
 
 
 def test_a_rebuild_of_the_index_that_was_killed_leaves_a_right_listing_after_the_next_call(
@@ -197,7 +197,7 @@ def test_a_rebuild_of_the_index_that_was_killed_leaves_a_right_listing_after_the
     with open_memory() as another:
         another.store("one more", key="more")
         another.list(limit=1)
-    assert _listed(home) == sorted([*keys, "more"])
+    assert _list_keys(home) == sorted([*keys, "more"])
 
 
 def test_a_scope_without_notes_is_not_asked_for_a_listing_with_every_call(memory, home, monkeypatch):
@@ -219,7 +219,7 @@ def test_a_listing_that_was_taken_away_comes_back_with_the_next_call(memory, hom
     for _ in range(2):
         (home / "shelf" / "projects" / "demo" / "index.md").unlink()
         memory.recall("number", mode="keyword")
-        assert len(_listed(home)) == min(many, 500)
+        assert len(_list_keys(home)) == min(many, 500)
 
 
 def test_hand_edits_that_a_recall_finds_are_in_the_listing(memory, home):
@@ -231,8 +231,8 @@ def test_hand_edits_that_a_recall_finds_are_in_the_listing(memory, home):
     with open(notes / "k1.md", "a") as file:
         file.write("edited in place")
     memory.recall("number", mode="keyword")
-    assert _listed(home) == ["k1", "k2", "moved"]
-    assert "edited in place" in _text(home)
+    assert _list_keys(home) == ["k1", "k2", "moved"]
+    assert "edited in place" in _read_listing(home)
 
 
 def test_a_note_that_cannot_be_read_any_more_is_not_listed(memory, home):
@@ -240,7 +240,7 @@ def test_a_note_that_cannot_be_read_any_more_is_not_listed(memory, home):
     (home / "shelf" / "projects" / "demo" / "notes" / "k1.md").unlink()
     (home / "shelf" / "projects" / "demo" / "notes" / "k1.md").mkdir()
     memory.recall("number", mode="keyword")
-    assert _listed(home) == ["k0", "k2"]
+    assert _list_keys(home) == ["k0", "k2"]
 
 
 @pytest.mark.parametrize("how", ["edited", "gone", "a link"])
@@ -255,25 +255,25 @@ def test_a_listing_that_another_program_wrote_is_replaced(memory, home, tmp_path
         (tmp_path / "theirs").write_text("theirs")
         file.symlink_to(tmp_path / "theirs")
     memory.store("new", key="new")
-    assert _listed(home) == ["k0", "k1", "k2", "new"]
+    assert _list_keys(home) == ["k0", "k1", "k2", "new"]
     if how == "a link":
         assert (tmp_path / "theirs").read_text() == "theirs"
 
 
 def test_the_listing_follows_what_is_in_quarantine(open_memory, home, memory):
     memory.store("said by a page", key="of-a-page", origin="web")
-    assert "said by a page" not in _text(home)
-    assert "in quarantine" in _text(home)
+    assert "said by a page" not in _read_listing(home)
+    assert "in quarantine" in _read_listing(home)
     (home / "config.toml").write_text('[trust]\nquarantine = ["import"]\n')
     open_memory().store("one more", key="one-more")
-    assert "said by a page" in _text(home)
+    assert "said by a page" in _read_listing(home)
 
 
 def test_facts_that_were_closed_are_not_listed(memory, home):
     memory.fact("harbour", "gate", "open", on="2026-03-20")
     memory.fact("harbour", "gate", "shut", on="2026-03-27")
-    assert "shut" in _text(home)
-    assert "open" not in _text(home) and "~~" not in _text(home)
+    assert "shut" in _read_listing(home)
+    assert "open" not in _read_listing(home) and "~~" not in _read_listing(home)
 
 
 def test_keys_that_are_not_shown_as_they_are_do_not_disturb_the_order(memory, home):
@@ -282,7 +282,7 @@ def test_keys_that_are_not_shown_as_they_are_do_not_disturb_the_order(memory, ho
     for name in ("k1[x]<b>", "kä", "x]y"):
         (notes / f"{name}.md").write_text("odd\n")
     memory.recall("odd", mode="keyword")
-    lines = _text(home).splitlines()[3:]
+    lines = _read_listing(home).splitlines()[3:]
     assert [line[3:5] for line in lines] == ["k0", "k1", "k1", "k2", "kä", "x]"]
 
 
@@ -311,4 +311,4 @@ def test_the_cost_of_a_store_does_not_grow_with_the_number_of_notes(memory):
 
 def test_a_listing_shows_no_text_that_could_pass_for_a_line_of_its_own(memory, home):
     memory.store("real\n- [fake](notes/fake.md) (user, 2020-01-01): planted\n", key="real")
-    assert _listed(home) == ["real"]
+    assert _list_keys(home) == ["real"]

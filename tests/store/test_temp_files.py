@@ -1,4 +1,4 @@
-"""Temp files of dead writers go with the next look, whoever else is looking; those of living writers stay."""
+"""The next reader deletes temp files of dead writers, even with other readers; those of living writers stay."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.store.files import FileStore
 PARTS = 300
 
 
-def _left_by_a_dead_writer(home: Path) -> Path:
-    """A batch as a killed writer leaves it: its holder, which nobody holds, and its parts."""
+def _make_abandoned_batch(home: Path) -> Path:
+    """Write a batch as a killed writer leaves it: its first file, without a lock, and the others."""
     notes = home / "shelf" / "global" / "notes"
     notes.mkdir(parents=True, exist_ok=True)
     for ending in ("", *[f".{number}" for number in range(PARTS)]):
@@ -24,7 +24,7 @@ def _left_by_a_dead_writer(home: Path) -> Path:
     return notes
 
 
-def _look(home: Path) -> None:
+def _list_notes(home: Path) -> None:
     FileStore(str(home), 1).fingerprint("global", "notes")
 
 
@@ -51,7 +51,7 @@ print(len(children), os.listdir(sys.argv[2]))
 
 def test_nothing_is_left_when_the_sweeping_process_forks_meanwhile(tmp_path):
     # between fork and exec, a child of another thread has every descriptor of the sweeper, and so keeps what he let go
-    notes = _left_by_a_dead_writer(tmp_path)
+    notes = _make_abandoned_batch(tmp_path)
     command = [sys.executable, "-c", FORKS_WHILE_IT_SWEEPS, str(tmp_path), str(notes)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1 []\n"
 
@@ -59,19 +59,19 @@ def test_nothing_is_left_when_the_sweeping_process_forks_meanwhile(tmp_path):
 def test_nothing_is_left_when_several_sweep_at_once(tmp_path):
     with ThreadPoolExecutor(4) as sweepers:  # a hold belongs to the opened file, so threads are as apart as processes
         for _ in range(8):
-            notes = _left_by_a_dead_writer(tmp_path)
-            list(sweepers.map(_look, [tmp_path] * 4))
+            notes = _make_abandoned_batch(tmp_path)
+            list(sweepers.map(_list_notes, [tmp_path] * 4))
             assert os.listdir(notes) == []
 
 
 def test_a_batch_stays_while_its_writer_lives(tmp_path):
-    notes = _left_by_a_dead_writer(tmp_path)
+    notes = _make_abandoned_batch(tmp_path)
     before = sorted(os.listdir(notes))
     with open(notes / ".holdfast-1-dead.tmp", "rb+") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
-        _look(tmp_path)
+        _list_notes(tmp_path)
         assert sorted(os.listdir(notes)) == before
-    _look(tmp_path)
+    _list_notes(tmp_path)
     assert os.listdir(notes) == []
 
 

@@ -92,7 +92,7 @@ def test_a_note_is_whole_or_a_title_and_never_a_stub(given_, budget):
     composed = render.compose_start(given_, FactView(), budget)
     shown = " ".join(composed.brief.text.split())
     for note in composed.whole:
-        assert " ".join(escape.safe(note.text).split()) in shown
+        assert " ".join(escape.escape_text(note.text).split()) in shown
     assert len(composed.titles) == len(composed.brief.listed)
 
 
@@ -268,9 +268,9 @@ def test_a_text_with_the_boundary_of_an_earlier_briefing_does_not_end_the_block(
 @pytest.mark.promise("B3")
 @given(some.raw_texts | some.broken_texts | SMUGGLED)
 def test_making_text_safe_is_done_once_for_all_and_keeps_its_lines(text):
-    safe = escape.safe(text)
+    safe = escape.escape_text(text)
     assert safe.count("\n") == text.count("\n")
-    assert escape.safe(safe) == safe
+    assert escape.escape_text(safe) == safe
     safe.encode()
 
 
@@ -290,7 +290,7 @@ def test_making_text_safe_is_done_once_for_all_and_keeps_its_lines(text):
     ],
 )
 def test_honest_text_stays_as_it_is(text):
-    assert escape.safe(text) == text
+    assert escape.escape_text(text) == text
 
 
 # --- the same bytes (B4) ----------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def full(home, tmp_path):
     ledger = SqliteLedger(str(home))
     ledger.projects.link("old-name", "demo")
     ledger.sessions.count_prompt("s1", "a digest", 5)
-    ledger.projects.put_place("m1", "nonce", "/some/where")
+    ledger.projects.put_location("m1", "nonce", "/some/where")
     ledger.done.record("reviewer", "deploy", "v1", 1)
     ledger.done.record("reviewer", "deploy", "v2", 2)
     ledger.done.record("reviewer", "call", "the number 555-0199", 3)

@@ -57,7 +57,7 @@ def kept(home):
     def read(path="projects/demo/transcripts/c/s.jsonl"):
         lines = (home / "shelf" / path).read_bytes().splitlines(keepends=True)
         assert transcript.parse_header(lines[0])
-        return [transcript.parse(line) for line in lines[1:]]
+        return [transcript.parse_line(line) for line in lines[1:]]
 
     read.file = lambda path="projects/demo/transcripts/c/s.jsonl": home / "shelf" / path
     return read
@@ -180,7 +180,7 @@ def test_the_gate_refuses_a_turn_by_its_number_and_keeps_nothing_of_it(memory, h
 
 def test_a_tools_long_answer_is_cut_with_a_mark(memory, kept):
     log(memory, [{"role": "tool", "text": "x" * 100_000}])
-    assert len(kept()[0].text) < 17_000 and kept()[0].text.endswith(transcript.CUT)
+    assert len(kept()[0].text) < 17_000 and kept()[0].text.endswith(transcript.CUT_MARK)
 
 
 @pytest.mark.parametrize("session", ["", " ", "a\nb", "x" * 501, 7])

@@ -96,7 +96,7 @@ class Model(RuleBasedStateMachine):
         self.notes = {}
         self.binned = []  # (folder, key, kept), the last forgotten last
         self.words = self.steps = 0
-        self.moments = [dates.timestamp(START)]
+        self.moments = [dates.format_timestamp(START)]
 
     def teardown(self):
         try:
@@ -136,12 +136,12 @@ class Model(RuleBasedStateMachine):
         return f"w{self.words}"
 
     def now(self):
-        stamp = dates.timestamp(self.seconds)
+        stamp = dates.format_timestamp(self.seconds)
         self.moments.append(stamp)
         return stamp
 
     def day(self, offset):
-        return None if offset is None else dates.timestamp(self.seconds + offset * DAY)
+        return None if offset is None else dates.format_timestamp(self.seconds + offset * DAY)
 
     def path(self, where):
         return self.home / "shelf" / where[0] / "notes" / f"{where[1]}.md"
@@ -264,7 +264,7 @@ class Model(RuleBasedStateMachine):
         lines = [dict(line) for line in kept.facts] if kept else []
         same = [line for line in lines if line["label"] == label]
         value = same[-1]["value"] if again and same else self.word()
-        day = dates.timestamp(self.seconds + on * DAY)[:10]
+        day = dates.format_timestamp(self.seconds + on * DAY)[:10]
         answer = self.memory(caller).fact(subject, label, value, on=day, many=many, scope=scope)
         now = max(self.now(), kept.versions[0].recorded) if kept else self.now()
         if any(
@@ -468,12 +468,12 @@ class Model(RuleBasedStateMachine):
         if as_of or known_at:
             return kept.at(as_of or known_at, known_at)
         end = kept.versions[0].valid_to
-        return kept.versions[0] if end is None or end > dates.timestamp(self.seconds) else None
+        return kept.versions[0] if end is None or end > dates.format_timestamp(self.seconds) else None
 
     def agree_on_facts(self, caller, scope, subject, as_of, history):
         """Each note states its own facts; of several notes that state the same label of a subject, one of a nearer scope with a
         newer line takes the place of the others."""
-        moment = as_of or dates.timestamp(self.seconds)
+        moment = as_of or dates.format_timestamp(self.seconds)
         told = self.memory(caller).facts(subject, as_of=as_of, scope=scope, history=history)
         if history:
             self.agree_on_every_fact(caller, scope, subject, told)
@@ -563,7 +563,7 @@ class Model(RuleBasedStateMachine):
     def moment(self, chance):
         """Near one at which something happened."""
         then = datetime.strptime(chance.choice(self.moments[-8:]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
-        return dates.timestamp(then + chance.choice([0, 0, -1, 1, DAY, -DAY, 5 * DAY, -5 * DAY, 15 * DAY]))
+        return dates.format_timestamp(then + chance.choice([0, 0, -1, 1, DAY, -DAY, 5 * DAY, -5 * DAY, 15 * DAY]))
 
     @staticmethod
     def kind(folder):

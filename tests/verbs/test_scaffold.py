@@ -316,7 +316,7 @@ def test_a_template_has_headings_is_short_and_states_no_fact_of_its_own(name, pa
     assert "\n## " in text
     assert text.isascii()
     assert len(text.splitlines()) < 40
-    assert facts.find_lines(text) == [], "an example would be told as a fact"
+    assert facts.find_fact_lines(text) == [], "an example would be told as a fact"
 
 
 @pytest.mark.parametrize("path", [path for name, path in FILES if name == "continuity" and path.startswith("memory/")])
@@ -327,8 +327,8 @@ def test_each_heading_of_a_continuity_page_has_one_example_and_the_dated_ones_ar
         (example,) = [line for line in section.splitlines() if line.startswith("<!-- e.g. ")]
         line = example.removeprefix("<!-- e.g. ").removesuffix(" -->")
         assert line.startswith("- ")
-        assert facts.find_lines(line) or "[20" not in line, line
-    assert any(facts.find_lines(part.partition("<!-- e.g. ")[2].partition(" -->")[0]) for part in sections)
+        assert facts.find_fact_lines(line) or "[20" not in line, line
+    assert any(facts.find_fact_lines(part.partition("<!-- e.g. ")[2].partition(" -->")[0]) for part in sections)
 
 
 def test_doctor_finds_nothing_wrong_with_fresh_scaffolds(memory):

@@ -72,9 +72,7 @@ class AccessGate:
 
     `shared` is a gate of the same home for another tenant. `missed` is taken over from a gate that this one replaces."""
 
-    def __init__(
-        self, config: Config, shared: AccessGate | None = None, missed: MissedDecisions | None = None
-    ) -> None:
+    def __init__(self, config: Config, shared: AccessGate | None = None, missed: MissedDecisions | None = None) -> None:
         self.config = config
         self._ledgers: Ledgers = shared._ledgers if shared else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
         self.missed: MissedDecisions = shared.missed if shared else missed or MissedDecisions()
@@ -179,7 +177,7 @@ class AccessGate:
         """Add an agent; return it and its token, which is shown only now.
 
         Without a permit the owner of the home does this."""
-        validate.reject_secrets(validate.name(name, "agent"), "the name of an agent", fix="Give it another name")
+        validate.reject_secrets(validate.check_name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._check_role(role)
         new, now = tokens.make_token(), int(dates.clock())
         with self._changing(permit, "add", name, new, of_role=role) as decision:
@@ -197,9 +195,7 @@ class AccessGate:
         new, now = tokens.make_token(), int(dates.clock())
         with self._changing(permit, "rotate", name, new) as decision:
             expires, grace = _expiry(now, days), grace_hours * 3600
-            self.ledger.agents.rotate(
-                name, token=new.stored, now=now, expires=expires, grace_seconds=grace, decision=decision
-            )
+            self.ledger.agents.rotate(name, token=new.stored, now=now, expires=expires, grace_seconds=grace, decision=decision)
         return self.agent(name), new.token
 
     def revoke(self, name: str, *, permit: Permit | None = None) -> Agent:

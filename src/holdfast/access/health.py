@@ -84,7 +84,7 @@ def _agent_problems(gate: AccessGate) -> list[Finding]:
 
 def _unrecorded(config: Config) -> list[Finding]:
     """Report how many decisions of this week are not in the audit, and why the last one is not."""
-    since = dates.timestamp(dates.clock() - _WEEK)
+    since = dates.format_timestamp(dates.clock() - _WEEK)
     missed = [entry for entry in failure_log.read(config.home, LOG) if entry.time >= since]
     if not missed:
         return []
@@ -102,9 +102,7 @@ def _chain_problems(gate: AccessGate) -> list[Finding]:
     aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {MARK_FILE} aside"
     message = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
     path = "" if gate.config.store else MARK_FILE
-    return [
-        Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant(gate))
-    ]
+    return [Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant(gate))]
 
 
 def _tenant(gate: AccessGate) -> str:

@@ -189,13 +189,13 @@ class Memory(MemoryInterface):
         from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return forget.forget_session(self._context, *validate.session(session, client, needed=True))
+        return forget.forget_session(self._context, *validate.check_session(session, client, required=True))
 
     def restore_session(self, session: str, *, client: str | None = None) -> Logged:
         from holdfast.verbs import forget
 
         self._context.require_enabled()
-        return forget.restore_session(self._context, *validate.session(session, client, needed=True))
+        return forget.restore_session(self._context, *validate.check_session(session, client, required=True))
 
     def trash(self, *, scope: str | None = None) -> List[TrashedNote]:
         from holdfast.verbs import forget
@@ -209,7 +209,7 @@ class Memory(MemoryInterface):
         from holdfast.verbs import purge
 
         self._context.require_enabled()
-        session, client = validate.session(session, client)
+        session, client = validate.check_session(session, client)
         return purge.purge(
             self._context, key=key, scope=scope, transcripts=transcripts, session=session, client=client, text=text, files=files
         )  # fmt: skip
@@ -217,7 +217,7 @@ class Memory(MemoryInterface):
     def receipts(self, id: str | None = None) -> List[Receipt]:
         from holdfast.verbs.purge import receipts
 
-        return receipts.list_receipts(self._context, validate.string(id, "id of a receipt"))
+        return receipts.list_receipts(self._context, validate.check_string(id, "id of a receipt"))
 
     def clear(self, scope: str) -> Cleared:
         from holdfast.verbs import forget
@@ -244,9 +244,7 @@ class Memory(MemoryInterface):
         from holdfast.verbs import forget_source
 
         self._context.require_enabled()
-        swept = forget_source.forget_by_source(
-            self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere
-        )
+        swept = forget_source.forget_by_source(self._context, source, revert=revert, dry_run=dry_run, everywhere=everywhere)
         return swept if dry_run else swept.replace(beyond_reach=self._update_rendered_files())
 
     def review(self, *, scope: str | None = None, everywhere: bool = False) -> List[Note]:
@@ -333,7 +331,7 @@ class Memory(MemoryInterface):
     ) -> Brief:  # fmt: skip
         from holdfast.verbs.brief import select
 
-        validate.choice(mode, ("keyword", "hybrid"), "mode")
+        validate.check_choice(mode, ("keyword", "hybrid"), "mode")
         return select.brief(self._context, prompt, again=again, cap=cap, explain=explain, mode=mode, remember=remember)
 
     def render(self, path: str | os.PathLike[str], *, remove: bool = False) -> Rendered:
@@ -370,7 +368,7 @@ class Memory(MemoryInterface):
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         from holdfast.verbs import read
 
-        validate.choice(mode, SEARCH_MODES, "mode")
+        validate.check_choice(mode, SEARCH_MODES, "mode")
         return read.snippets(self.recall(query, limit=limit, mode=mode, kind=read.SEARCHED))
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
@@ -469,7 +467,7 @@ class Memory(MemoryInterface):
         """Return the answer about a note that was moved to the trash of these scopes."""
         if not places:
             return Forgotten(False, key)
-        until = dates.timestamp(dates.clock() + self.config.trash_days * _DAY_SECONDS)
+        until = dates.format_timestamp(dates.clock() + self.config.trash_days * _DAY_SECONDS)
         return Forgotten(True, key, places[0], until, self._update_rendered_files())
 
     def _update_rendered_files(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def list_page(
     source: str | None = None, archived: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
     """Return a page of `Memory.list`."""
-    wanted = validate.note_type(type) if type else None
+    wanted = validate.check_note_type(type) if type else None
     folders = context_of(memory).visible_folders(scope) if memory.config.enabled else ()
     last = _last_note(cursor, folders)
     if source is not None:  # the derived notes are found note by note: all of them are known, or none

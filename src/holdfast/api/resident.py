@@ -91,7 +91,7 @@ class Resident:
         self._home = home
         self._open = open_memory
         self._memories = MemoryCache(_OPEN_MEMORIES)
-        self._settings = config.config_file_id(home)
+        self._settings = config.read_config_file_id(home)
         self._listening: Any = None
         self._stopped = False
 
@@ -169,7 +169,7 @@ class Resident:
         if set(given) - set(_CALLER_FIELDS) or set(arguments) - set(_RECALL_FIELDS):
             raise UsageError("unknown field in the question", "Ask with the version that answers")
         caller = {name: given.get(name) for name in _CALLER_FIELDS}
-        settings, query = config.config_file_id(self._home), arguments.pop("query", "")
+        settings, query = config.read_config_file_id(self._home), arguments.pop("query", "")
         if settings != self._settings:
             self._settings = settings
             self._memories.clear()  # calls that run keep their settings to the end

@@ -1,1 +1,1 @@
-"""Small building blocks without any knowledge of memory: records, ids, dates, locks, HTTP."""
+"""General building blocks: records, ids, dates, lazy regular expressions, group commit, HTTP."""

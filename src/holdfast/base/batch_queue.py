@@ -64,7 +64,7 @@ class BatchQueue(Generic[Item, Result]):
             self._write_batch(batch)
         if entry.error is not None:
             raise entry.error
-        return entry.result  # type: ignore[return-value]  # set by whoever wrote the batch
+        return entry.result  # type: ignore[return-value]  # set by the thread that wrote the batch
 
     def _wait_for_turn(self, entry: _Entry[Item, Result], timeout: float | None) -> None:
         """Wait until another caller has written the entry, or until it is first in the queue and no batch is under way."""
@@ -130,7 +130,7 @@ class BatchQueue(Generic[Item, Result]):
 
 
 class _Entry(Generic[Item, Result]):
-    """An item in the queue and what came of it."""
+    """An item in the queue and its result or error."""
 
     __slots__ = ("changed", "done", "error", "item", "key", "result", "taken")
 

@@ -7,19 +7,17 @@ import time
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import Template, UsageError, field
 
-clock = time.time  # tests put another one here
+clock = time.time  # tests replace it
 
 DAY = r"\d{4}-\d\d-\d\d"
 TIMESTAMP = DAY + r"T\d\d:\d\d:\d\dZ"
-_SHAPE = pattern(
-    rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z"
-)
+_DATE_TIME = pattern(rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d{{1,9}})?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z")
 _DAY = pattern(rf"(?a){DAY}\Z")
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799  # their first and last second, since 1970
 _FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
 
 
-def timestamp(seconds: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """Return the UTC timestamp of some seconds since 1970; outside the years 1 to 9999, the nearest in them."""
     then = time.gmtime(min(max(seconds, _YEAR_1), _YEAR_9999))
     return f"{then.tm_year:04d}{time.strftime('-%m-%dT%H:%M:%SZ', then)}"
@@ -27,51 +25,51 @@ def timestamp(seconds: float) -> str:
 
 def now() -> str:
     """Return the current timestamp."""
-    return timestamp(clock())
+    return format_timestamp(clock())
 
 
 def parse_moment(value: object, name: str) -> str:
     """Return a day or a moment in any zone as a UTC timestamp; without a zone it is UTC, and a day is its first second."""
-    return _utc(value, name, "00:00:00")
+    return _parse_utc(value, name, "00:00:00")
 
 
 def parse_as_of(value: object, name: str) -> str:
     """Do the same, but take a day as its last second, so that changes of that day count."""
-    return _utc(value, name, "23:59:59")
+    return _parse_utc(value, name, "23:59:59")
 
 
 def parse_day_or_moment(value: object, name: str) -> str:
     """Return a day as it is, and a moment as a UTC timestamp, as facts are dated."""
-    text = _text(value)
+    text = _to_text(value)
     return text if _DAY.match(text) and parse_moment(text, name) else parse_moment(text, name)
 
 
 def is_moment(text: str) -> bool:
     """Return whether a text is a real day or moment."""
     try:
-        _utc(text, "", "00:00:00")
+        _parse_utc(text, "", "00:00:00")
     except UsageError:
         return False
     return True
 
 
-def days_before(moment_: str, days: int) -> str:
+def days_before(moment: str, days: int) -> str:
     """Return the timestamp some days earlier."""
     from datetime import datetime
 
-    return timestamp(datetime.fromisoformat(moment_).timestamp() - 86400 * days)
+    return format_timestamp(datetime.fromisoformat(moment).timestamp() - 86400 * days)
 
 
-def _text(value: object) -> str:
+def _to_text(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
-    spell = getattr(value, "isoformat", None)
-    return str(spell()) if spell and not isinstance(value, type) else repr(value)
+    format = getattr(value, "isoformat", None)
+    return str(format()) if format and not isinstance(value, type) else repr(value)
 
 
-def _utc(value: object, name: str, time_of_day: str) -> str:
-    text = _text(value)
-    match = _SHAPE.match(text)
+def _parse_utc(value: object, name: str, time_of_day: str) -> str:
+    text = _to_text(value)
+    match = _DATE_TIME.match(text)
     if not match:
         raise UsageError(Template(field(name), f": {text[:60]!r} is not a date"), _FIX)
     from datetime import UTC, datetime

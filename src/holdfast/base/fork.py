@@ -1,5 +1,7 @@
-"""Fork handlers. Locks and connections of the parent must not be used in a child process: a module that has some registers here
-what to do about them. This is the only module that calls os.register_at_fork."""
+"""Register fork handlers; this is the only module that calls os.register_at_fork.
+
+Locks and connections of the parent must not be used in a child process. A module that has them registers handlers here.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ def on_fork(
 ) -> None:
     """Run `before` in the parent before each fork, then `parent` there and `child` in the new process after it.
 
-    As with os.register_at_fork, `before` handlers run in reverse order of their registration, the others in order."""
+    As with os.register_at_fork, `before` handlers run in reverse order of their registration, the others in order.
+    """
     if before is not None:
         os.register_at_fork(before=before)
     if parent is not None:

@@ -102,7 +102,7 @@ class StreamedResponse:
     def read(self) -> bytes:
         """Return the whole body; raise ResponseTooLarge if it is longer than the client accepts."""
         data = bytearray()
-        for block in self._blocks():
+        for block in self._read_blocks():
             data += block
             if len(data) > self._max_bytes:
                 raise ResponseTooLarge
@@ -111,7 +111,7 @@ class StreamedResponse:
     def lines(self) -> Iterator[bytes]:
         """Yield the body line by line, each with its line feed; the last line may lack one."""
         rest = bytearray()
-        for block in self._blocks():
+        for block in self._read_blocks():
             rest += block
             if b"\n" in block:
                 *lines, rest = rest.split(b"\n")
@@ -120,7 +120,7 @@ class StreamedResponse:
         if rest:
             yield bytes(rest)
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _read_blocks(self) -> Iterator[bytes]:
         """Yield the body as it arrives, so that a slow server is given up at the deadline."""
         while True:
             try:
@@ -128,7 +128,7 @@ class StreamedResponse:
                 if self._deadline is not None and time.monotonic() > self._deadline:
                     raise TimeoutError("timed out")
             except (HTTPError, OSError) as error:
-                raise RequestFailed(_cause(error), sent=True) from None
+                raise RequestFailed(_find_cause(error), sent=True) from None
             if not block:
                 return
             yield block
@@ -137,9 +137,7 @@ class StreamedResponse:
 class HttpClient:
     """Send requests to one host; safe to share between threads, and a forked child opens connections of its own."""
 
-    def __init__(
-        self, url: SplitResult, timeout: Timeout, *, max_bytes: int = _MAX_BYTES, idle_connections: int = 1
-    ) -> None:
+    def __init__(self, url: SplitResult, timeout: Timeout, *, max_bytes: int = _MAX_BYTES, idle_connections: int = 1) -> None:
         self._url, self._timeout, self._max_bytes = url, timeout, max_bytes
         self._idle_connections = idle_connections
         self._ssl = ssl.create_default_context() if url.scheme == "https" else None  # the system's trusted roots
@@ -151,9 +149,7 @@ class HttpClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def request(
-        self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None
-    ) -> Response:
+    def request(self, method: str, target: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Response:
         """Send a request and return the complete response, whatever its status."""
         with self.stream(method, target, body, headers) as response:
             return Response(response.status, response.headers, response.read())
@@ -175,9 +171,9 @@ class HttpClient:
 
     def _send(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
         try:
-            return self._send_on(self._connections(), method, target, body, headers)
+            return self._send_on(self._get_pool(), method, target, body, headers)
         except ClosedPoolError:  # another thread closed the client before anything was sent
-            return self._send_on(self._connections(), method, target, body, headers)
+            return self._send_on(self._get_pool(), method, target, body, headers)
 
     def _send_on(
         self, pool: urllib3.HTTPConnectionPool, method: str, target: str, body: bytes | None, headers: dict[str, str]
@@ -189,34 +185,34 @@ class HttpClient:
         except ClosedPoolError:
             raise
         except (ConnectTimeoutError, LocationValueError) as error:
-            raise RequestFailed(_cause(error), sent=False) from None
+            raise RequestFailed(_find_cause(error), sent=False) from None
         except (HTTPError, OSError) as error:
-            raise RequestFailed(_cause(error), sent=True) from None
+            raise RequestFailed(_find_cause(error), sent=True) from None
 
-    def _connections(self) -> urllib3.HTTPConnectionPool:
+    def _get_pool(self) -> urllib3.HTTPConnectionPool:
         """Return this process's pool; a child of a fork never uses its parent's sockets."""
         pool, process = self._pool, os.getpid()
         if pool is None or pool[0] != process:
-            pool = self._pool = (process, self._new_pool())
+            pool = self._pool = (process, self._make_pool())
         return pool[1]
 
-    def _new_pool(self) -> urllib3.HTTPConnectionPool:
+    def _make_pool(self) -> urllib3.HTTPConnectionPool:
         host, port = self._url.hostname or "", self._url.port
-        given: dict[str, Any] = {
+        options: dict[str, Any] = {
             "timeout": urllib3.Timeout(connect=self._timeout.connect, read=self._timeout.read),
             "maxsize": self._idle_connections,
             "write_seconds": self._timeout.read,
         }
         if self._ssl is not None:
-            return _HttpsPool(host, port, ssl_context=self._ssl, **given)
-        return _HttpPool(host, port, **given)
+            return _HttpsPool(host, port, ssl_context=self._ssl, **options)
+        return _HttpPool(host, port, **options)
 
 
 class _HttpConnection(urllib3.connection.HTTPConnection):
     """A connection whose timeout for writing is not the one for connecting."""
 
-    def __init__(self, *args: Any, write_seconds: float, **given: Any) -> None:
-        super().__init__(*args, **given)
+    def __init__(self, *args: Any, write_seconds: float, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._write_seconds = write_seconds
 
     def connect(self) -> None:
@@ -227,8 +223,8 @@ class _HttpConnection(urllib3.connection.HTTPConnection):
 class _HttpsConnection(urllib3.connection.HTTPSConnection):
     """The same over TLS; a failed handshake is a failure to connect, because nothing was sent."""
 
-    def __init__(self, *args: Any, write_seconds: float, **given: Any) -> None:
-        super().__init__(*args, **given)
+    def __init__(self, *args: Any, write_seconds: float, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._write_seconds = write_seconds
 
     def connect(self) -> None:
@@ -254,19 +250,19 @@ class JsonClient:
         self._url = parse_url(url, service)
         self._service = service
         self._timeout = Timeout(connect=seconds, read=seconds, total=seconds)
-        self._token = header_token(token, f"the token for {service}")
+        self._token = check_token(token, f"the token for {service}")
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Response:
         """Send a request once and return its response, whatever its status; raise Unreached if there was none."""
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         try:
             with HttpClient(self._url, self._timeout) as client:
-                return client.request(method, self._url.path.rstrip("/") + path, data, self._headers(headers or {}))
+                return client.request(method, self._url.path.rstrip("/") + path, data, self._make_headers(headers or {}))
         except RequestFailed as error:
             message = f"{self._service} did not answer: {error.reason}"
             raise Unreached(message, "Check its address and try again", sent=error.sent) from None
 
-    def _headers(self, more: dict[str, str]) -> dict[str, str]:
+    def _make_headers(self, more: dict[str, str]) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "holdfast", **more}
         return {**headers, "Authorization": f"Bearer {self._token}"} if self._token else headers
 
@@ -286,18 +282,18 @@ def parse_url(url: str, service: str, hint: str = _URL_HINT) -> SplitResult:
     return parts
 
 
-def header_token(token: str | None, name: str, hint: str = "Set it again") -> str:
-    """Return a token that can stand in a header; empty if there is none."""
+def check_token(token: str | None, name: str, hint: str = "Set it again") -> str:
+    """Return a token if it may be sent in a header, or "" if there is none; raise ConfigError otherwise."""
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
         raise ConfigError(f"{name} has characters that no token has", hint)
     return token
 
 
-def _cause(error: Exception) -> Exception:
+def _find_cause(error: Exception) -> Exception:
     """Return the error of the system or the protocol that urllib3 wrapped."""
     while isinstance(error, HTTPError):
-        inner = error.__cause__ or next((one for one in reversed(error.args) if isinstance(one, Exception)), None)
+        inner = error.__cause__ or next((arg for arg in reversed(error.args) if isinstance(arg, Exception)), None)
         if not isinstance(inner, Exception):
             break
         error = inner

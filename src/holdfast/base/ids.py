@@ -50,7 +50,7 @@ def digest(data: bytes) -> str:
 
 
 def keyed_digest(data: bytes, key: bytes) -> str:
-    """Return a digest made with a secret key, so that nobody without the key can guess the bytes."""
+    """Return a digest made with a secret key, so that the bytes cannot be guessed without the key."""
     return str(blake2b(data, key=key, digest_size=16).hexdigest())
 
 
@@ -68,7 +68,7 @@ def new_id(milliseconds: int) -> str:
 
 
 def file_fingerprint(file_id: FileId, name: str) -> int:
-    """Return what a file adds to the fingerprint of its folder.
+    """Return the fingerprint of a file, which is combined into that of its folder.
 
     Pass the path of a file in a tree as `name`, because moving a folder changes no `FileId`; pass "" for a flat folder.
     """

@@ -29,7 +29,7 @@ _CLASSES = {  # character classes of regular expressions
 }
 KINDS = ("ansi", *_CLASSES, "mixed-script")
 _ANY = "".join(_CLASSES.values())
-# what follows ESC: parameters and a letter, a string up to its terminator, or one or two characters
+# the text after ESC: parameters and a letter, a string up to its terminator, or one or two characters
 _SEQUENCE = r"\[[0-?]*[ -/]*[@-~]|[\]PX^_k][\x20-\x7e]{0,200}(?:\x07|\x1b\\|\x9c)|[ -/]*[0-~]"
 HIDDEN = pattern(rf"[{_ANY}](?:(?<=\x1b)(?:{_SEQUENCE})|(?<=\x9b)[0-?]*[ -/]*[@-~])?")
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
@@ -80,7 +80,7 @@ def is_plain(text: str) -> bool:
 
 def find_kinds(text: str, *names: str | None) -> tuple[str, ...]:
     """Return the kinds of hidden characters in a text and in names; a name may also have the kind `mixed-script`."""
-    found = {kind for one in (text, *names) if one and not is_plain(one) for kind in _kinds_of(one)}
+    found = {kind for part in (text, *names) if part and not is_plain(part) for kind in _find_kinds_in(part)}
     if any(mixes_scripts(name) for name in names if name):
         found.add("mixed-script")
     return tuple([kind for kind in KINDS if kind in found]) if found else ()
@@ -90,7 +90,7 @@ def mixes_scripts(name: str) -> bool:
     """Return whether a word mixes Latin letters with Cyrillic or Greek letters that look the same."""
     if name.isascii():
         return False
-    return any(len(_scripts(word)) > 1 for word in _WORD.findall(name) if not word.isascii())
+    return any(len(_find_scripts(word)) > 1 for word in _WORD.findall(name) if not word.isascii())
 
 
 def find_marks(text: str) -> Iterator[Mark]:
@@ -99,11 +99,11 @@ def find_marks(text: str) -> Iterator[Mark]:
         start, end = match.span()
         char = text[start]
         if start == 0 and char == "\ufeff":
-            yield Mark(0, 1, "", "")  # a byte order mark in its place is dropped
+            yield Mark(0, 1, "", "")  # a byte order mark at the start is dropped
         elif end - start > 1:
             yield Mark(start, end, "ansi", _label_sequence(match.group()))
         elif not _is_ordinary(text, start, char):
-            yield Mark(start, end, _kind(char), f"⟦{char_number(char)}⟧")
+            yield Mark(start, end, _char_kind(char), f"⟦{char_number(char)}⟧")
 
 
 def char_number(char: str) -> str:
@@ -112,7 +112,7 @@ def char_number(char: str) -> str:
     return f"byte {code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
 
 
-def _kinds_of(text: str) -> set[str]:
+def _find_kinds_in(text: str) -> set[str]:
     found = set()
     for count, mark in enumerate(find_marks(text)):
         found.add(mark.kind)
@@ -131,7 +131,7 @@ def _label_sequence(sequence: str) -> str:
 _kinds: dict[str, str] = {}
 
 
-def _kind(char: str) -> str:
+def _char_kind(char: str) -> str:
     if char not in _kinds:
         import re
 
@@ -174,7 +174,7 @@ def _is_ordinary_joiner(text: str, at: int, char: str, before: str, after: str) 
     return bool(_EMOJI.match(base) and _EMOJI.match(after))
 
 
-def _scripts(word: str) -> set[str]:
+def _find_scripts(word: str) -> set[str]:
     import unicodedata
 
     chars = [(char, unicodedata.name(char, "").partition(" ")[0]) for char in word]

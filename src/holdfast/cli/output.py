@@ -97,7 +97,7 @@ class Output:
         """Return the text in a colour or weight of `_STYLES` if the stream is a terminal that wants colour."""
         if not text or not name or self._no_color or self.json or not _is_terminal(stream or sys.stdout):
             return text
-        from holdfast.config import wants_colour
+        from holdfast.config import allows_colour
 
         return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if wants_colour() else text
 

@@ -33,13 +33,13 @@ def load(name: str) -> Client:
 def install_target(config: Config) -> InstallTarget:
     """Where an install of this user takes place."""
     from holdfast.clients.base import InstallTarget
-    from holdfast.config import environment, find_home, user_home
+    from holdfast.config import copy_environment, find_home, find_user_home
 
-    environ, command = environment(), _command()
+    environ, command = copy_environment(), _command()
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
         command = (*command, "--home", config.home)  # what the client starts does not know of our variable
     gateway = bool(config.url or config.token or config.store)
-    return InstallTarget(user_home(environ), environ, command, config.home, _folder(), gateway)
+    return InstallTarget(find_user_home(environ), environ, command, config.home, _folder(), gateway)
 
 
 def usage_guide() -> str:

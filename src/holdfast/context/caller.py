@@ -31,11 +31,11 @@ class Context:
         origin: str, cwd: str | None, progress: Progress,
     ) -> None:  # fmt: skip
         self.config = config
-        self.session = validate.name(session, "session id") if session else None
-        self.agent = validate.name(agent, "agent name") if agent else None
-        self.client = validate.one_line(client, "client's name", 100) if client else None
-        self.origin = validate.origin(origin)
-        self.project_override = validate.name(project, "project id") if project is not None else None
+        self.session = validate.check_name(session, "session id") if session else None
+        self.agent = validate.check_name(agent, "agent name") if agent else None
+        self.client = validate.check_line(client, "client's name", 100) if client else None
+        self.origin = validate.check_origin(origin)
+        self.project_override = validate.check_name(project, "project id") if project is not None else None
         self.working_folder = cwd or "."
         self.progress = progress
         self._project: tuple[str, ...] | None = None

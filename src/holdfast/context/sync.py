@@ -59,7 +59,7 @@ class ListingWriter:
             total = self._index.count_listed(scope.folder)
             if total is None and self._store.has_folder(scope.folder, "notes"):
                 raise IndexReset("the index has not read these notes yet")
-            files = self._index.list_newest_files(scope.folder, listings.MOST)
+            files = self._index.list_newest_files(scope.folder, listings.MAX_NOTES)
             new_ids = self._listing.find_new(scope, files)
             notes = self._index.read_listed_notes(new_ids) if new_ids else []
             if self._index.generation() != generation:

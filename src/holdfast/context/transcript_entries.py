@@ -94,7 +94,7 @@ def _passages(
     purge_filter: PurgeFilter | None,
 ) -> list[Passage]:  # fmt: skip
     """Return a passage for each turn of these lines, and move the position behind them."""
-    parsed = [transcript.parse(line.data) for line in lines]
+    parsed = [transcript.parse_line(line.data) for line in lines]
     session = header.session if header else ""
     turns = [(number, turn) for number, turn in enumerate(parsed) if turn is not None]
     purged: set[int] = set()

@@ -37,12 +37,10 @@ _SETTING = re.compile(r"(?P<model>.+)@(?P<url>[A-Za-z]+://.*)", re.S)
 class Endpoint:
     """Request embeddings in batches, with a time limit and retries, and check every answer."""
 
-    def __init__(
-        self, model: str, url: str, *, key: str | None = None, seconds: float = 30, tries: int | None = None
-    ) -> None:
+    def __init__(self, model: str, url: str, *, key: str | None = None, seconds: float = 30, tries: int | None = None) -> None:
         self._url = _embeddings_url(url)
         self._model = model
-        self._key = http_client.header_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
+        self._key = http_client.check_token(key, "the endpoint's key", "Correct HOLDFAST_EMBED_KEY")
         self._seconds = seconds
         self._tries = MAX_TRIES if tries is None else tries
         self._dim = 0
@@ -55,7 +53,9 @@ class Endpoint:
         """Open `MODEL@URL`; the name of the model may contain an @."""
         found = _SETTING.fullmatch(setting)
         if not found:
-            raise ConfigError("an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1")
+            raise ConfigError(
+                "an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1"
+            )
         return cls(found["model"], found["url"], key=key, seconds=seconds, tries=tries)
 
     @classmethod

@@ -8,8 +8,8 @@ import stat
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, DiskTrouble, Refused, from_os
 
-_MOST = 10 * 1024 * 1024
-LOCK = "wiring"  # what everybody holds who edits such files
+_MAX_BYTES = 10 * 1024 * 1024
+LOCK = "wiring"  # name of the lock that every editor of such files holds
 
 
 class FileSnapshot(Record):
@@ -30,28 +30,28 @@ def read(path: str) -> FileSnapshot:
             raise Refused(f"{path} is a link to {real}, which is not there", "Remove the link, or make its target") from None
         return FileSnapshot(path, real)
     except OSError as error:
-        raise _unreadable(error, path) from error
+        raise _make_read_error(error, path) from error
     if not stat.S_ISREG(info.st_mode):
         raise Refused(f"{path} is not a regular file", "Move it away, and run it again")
-    if info.st_size > _MOST:
+    if info.st_size > _MAX_BYTES:
         raise Refused(f"{path} has {info.st_size:,} bytes, more than a settings file should", "Look what is in it")
     if os.path.islink(path) and info.st_uid not in (os.geteuid(), 0):
         raise Refused(f"{path} is a link to a file of another user's", "Make it a file of your own")
     if info.st_nlink > 1:
-        what = f"{path} has {info.st_nlink} names (hard links), and only one of them could be kept"
-        raise Refused(what, "Make it a file of its own")
+        message = f"{path} has {info.st_nlink} names (hard links), and only one of them could be kept"
+        raise Refused(message, "Make it a file of its own")
     try:
         with open(real, "rb") as file:
-            return FileSnapshot(path, real, file.read(_MOST + 1))
+            return FileSnapshot(path, real, file.read(_MAX_BYTES + 1))
     except OSError as error:
-        raise _unreadable(error, path) from error
+        raise _make_read_error(error, path) from error
 
 
-def check_writable(found: FileSnapshot) -> None:
+def check_writable(snapshot: FileSnapshot) -> None:
     """Raise an error if the file could not be written."""
-    if found.bytes is not None and not os.stat(found.real).st_mode & 0o222:
-        raise DiskTrouble(f"{found.path} is read-only", f"chmod u+w {found.real}")
-    folder = os.path.dirname(found.real)
+    if snapshot.bytes is not None and not os.stat(snapshot.real).st_mode & 0o222:
+        raise DiskTrouble(f"{snapshot.path} is read-only", f"chmod u+w {snapshot.real}")
+    folder = os.path.dirname(snapshot.real)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
@@ -60,27 +60,27 @@ def check_writable(found: FileSnapshot) -> None:
         raise DiskTrouble(f"the folder {folder} is read-only", f"chmod u+w {folder}")
 
 
-def replace(found: FileSnapshot, new: bytes | None, private: bool = False) -> list[str]:
+def replace(snapshot: FileSnapshot, new: bytes | None, private: bool = False) -> list[str]:
     """Replace the file unless it has changed, and return the folders that were created.
 
     A `private` file and its new folders are accessible to their owner only. Raise Conflict if the file has changed.
     """
-    _must_be_the_same(found)
-    if new == found.bytes:
+    _check_unchanged(snapshot)
+    if new == snapshot.bytes:
         return []
     try:
         if new is None:
-            os.unlink(found.real)
+            os.unlink(snapshot.real)
             return []
-        made = _folders(os.path.dirname(found.real), 0o700 if private else 0o777)
+        created = _create_folders(os.path.dirname(snapshot.real), 0o700 if private else 0o777)
         try:
-            _write(found, new, 0o600 if private or found.bytes is not None else 0o666)
+            _write(snapshot, new, 0o600 if private or snapshot.bytes is not None else 0o666)
         except BaseException:
-            remove_folders(made)
+            remove_folders(created)
             raise
     except OSError as error:
-        raise from_os(error, f"cannot write {found.path}") from error
-    return made
+        raise from_os(error, f"cannot write {snapshot.path}") from error
+    return created
 
 
 def create(path: str, content: bytes) -> None:
@@ -96,52 +96,53 @@ def create(path: str, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(fd)
-        _flush(os.path.dirname(path))
+        _sync_folder(os.path.dirname(path))
     except OSError as error:
         os.unlink(path)
         raise from_os(error, f"cannot write {path}") from error
 
 
-def _must_be_the_same(found: FileSnapshot) -> None:
-    if read(found.path).bytes != found.bytes:
-        raise Conflict(f"{found.path} was changed meanwhile", "Run it again to see what would be changed now")
+def _check_unchanged(snapshot: FileSnapshot) -> None:
+    if read(snapshot.path).bytes != snapshot.bytes:
+        raise Conflict(f"{snapshot.path} was changed meanwhile", "Run it again to see what would be changed now")
 
 
-def _write(found: FileSnapshot, new: bytes, rights: int) -> None:
+def _write(snapshot: FileSnapshot, new: bytes, mode: int) -> None:
     """Write a temporary file with the same permissions and rename it over the file."""
-    folder, name = os.path.split(found.real)
+    folder, name = os.path.split(snapshot.real)
     temporary = os.path.join(folder, f".{name}.holdfast-{os.getpid()}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, rights)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(fd, "wb") as file:
             file.write(new)
-            if found.bytes is not None:
-                _same_rights(fd, os.stat(found.real))
+            if snapshot.bytes is not None:
+                _copy_permissions(fd, os.stat(snapshot.real))
             file.flush()
             os.fsync(fd)
-        _must_be_the_same(found)  # once more, now that all the slow work is done
-        os.replace(temporary, found.real)
+        _check_unchanged(snapshot)  # again, because writing takes time
+        os.replace(temporary, snapshot.real)
     except BaseException:
         os.unlink(temporary)
         raise
-    _flush(folder)
+    _sync_folder(folder)
 
 
-def _same_rights(fd: int, info: os.stat_result) -> None:
+def _copy_permissions(fd: int, info: os.stat_result) -> None:
+    """Give a file the owner, group and mode of another."""
     if (info.st_uid, info.st_gid) != (os.geteuid(), os.getegid()):
         os.fchown(fd, info.st_uid, info.st_gid)
     os.fchmod(fd, stat.S_IMODE(info.st_mode))
 
 
-def _folders(folder: str, rights: int) -> list[str]:
+def _create_folders(folder: str, mode: int) -> list[str]:
     """Create the missing folders and return them, outermost first."""
     missing: list[str] = []
     while not os.path.isdir(folder):
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
-    for one in missing:
-        os.mkdir(one, rights)
-        _flush(os.path.dirname(one))
+    for path in missing:
+        os.mkdir(path, mode)
+        _sync_folder(os.path.dirname(path))
     return missing
 
 
@@ -151,10 +152,10 @@ def remove_folders(folders: list[str]) -> None:
         try:
             os.rmdir(folder)
         except OSError:
-            pass  # somebody keeps something there, or it is gone
+            pass  # not empty, or already removed
 
 
-def _flush(folder: str) -> None:
+def _sync_folder(folder: str) -> None:
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -162,5 +163,5 @@ def _flush(folder: str) -> None:
         os.close(fd)
 
 
-def _unreadable(error: OSError, path: str) -> Exception:
+def _make_read_error(error: OSError, path: str) -> Exception:
     return DiskTrouble(f"cannot read {path}: {error.strerror}", "Make it readable for this user")

@@ -8,10 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 _SCALAR = pattern(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _STRING = pattern(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_SINGLE = pattern(r"'((?:[^'\\\x00-\x1f]|\\.)*)'")
+_SINGLE_QUOTED = pattern(r"'((?:[^'\\\x00-\x1f]|\\.)*)'")
 _NAME = pattern(r"[A-Za-z_$][\w$]*")
 _TRIVIA = pattern(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*(?s:.*?)\*/)*")
 
@@ -19,9 +19,9 @@ _TRIVIA = pattern(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*(?s:.*?)\*/)*")
 class InvalidJson(Exception):
     """The text is not JSON; the message has the line and column."""
 
-    def __init__(self, text: str, at: int, what: str) -> None:
+    def __init__(self, text: str, at: int, problem: str) -> None:
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        super().__init__(f"line {line}, column {column}: {what}")
+        super().__init__(f"line {line}, column {column}: {problem}")
 
 
 class Node:
@@ -43,7 +43,7 @@ def parse(text: str) -> Node | None:
     at = skip_blanks(text, 0)
     if at == len(text):
         return None
-    node = _value(text, at, 0)
+    node = _parse_value(text, at, 0)
     end = skip_blanks(text, node.end)
     if end != len(text):
         raise InvalidJson(text, end, "something stands after the end")
@@ -59,13 +59,13 @@ def skip_blanks(text: str, at: int) -> int:
     return match.end()
 
 
-def _value(text: str, at: int, depth: int) -> Node:
-    if depth > _DEEPEST:
+def _parse_value(text: str, at: int, depth: int) -> Node:
+    if depth > _MAX_DEPTH:
         raise InvalidJson(text, at, "too deep")
     if text.startswith(("{", "["), at):
-        return _container(text, at, depth)
+        return _parse_container(text, at, depth)
     if text.startswith(('"', "'"), at):
-        return _string(text, at)
+        return _parse_string(text, at)
     match = _SCALAR.match(text, at)
     if not match:
         raise InvalidJson(text, at, f"{text[at : at + 1]!r} is no value" if at < len(text) else "it ends too soon")
@@ -77,10 +77,10 @@ def _value(text: str, at: int, depth: int) -> Node:
         raise InvalidJson(text, at, "a number is too long") from None
 
 
-def _string(text: str, at: int) -> Node:
+def _parse_string(text: str, at: int) -> Node:
     import json
 
-    match = (_SINGLE if text[at] == "'" else _STRING).match(text, at)
+    match = (_SINGLE_QUOTED if text[at] == "'" else _STRING).match(text, at)
     if not match:
         raise InvalidJson(text, at, "a text does not end")
     plain = match.group()
@@ -92,11 +92,11 @@ def _string(text: str, at: int) -> Node:
         raise InvalidJson(text, at, "a text has an escape that means nothing") from None
 
 
-def _container(text: str, start: int, depth: int) -> Node:
+def _parse_container(text: str, start: int, depth: int) -> Node:
     is_object = text[start] == "{"
     closing, parts, at = "}" if is_object else "]", [], skip_blanks(text, start + 1)
     while not text.startswith(closing, at):
-        part = _member(text, at, depth) if is_object else _value(text, at, depth + 1)
+        part = _parse_member(text, at, depth) if is_object else _parse_value(text, at, depth + 1)
         parts.append(part)
         at = skip_blanks(text, part.end)
         if text.startswith(",", at):
@@ -107,13 +107,13 @@ def _container(text: str, start: int, depth: int) -> Node:
     return Node(start, at + 1, value, parts)
 
 
-def _member(text: str, at: int, depth: int) -> Node:
+def _parse_member(text: str, at: int, depth: int) -> Node:
     bare = _NAME.match(text, at)
     if not bare and not text.startswith(('"', "'"), at):
         raise InvalidJson(text, at, "a name is missing")
-    name = Node(at, bare.end(), bare.group(), []) if bare else _string(text, at)
+    name = Node(at, bare.end(), bare.group(), []) if bare else _parse_string(text, at)
     colon = skip_blanks(text, name.end)
     if not text.startswith(":", colon):
         raise InvalidJson(text, colon, "':' is missing")
-    value = _value(text, skip_blanks(text, colon + 1), depth + 1)
+    value = _parse_value(text, skip_blanks(text, colon + 1), depth + 1)
     return Node(at, value.end, value.value, value.parts, name.value, value.start)

@@ -1,4 +1,4 @@
-"""Frontmatter: the YAML between `---` lines at the start of a file.
+"""Parse and format frontmatter: the YAML between `---` lines at the start of a file.
 
 Values in the form that Holdfast writes are read without a YAML parser; anything else goes through PyYAML. Comments that people
 add stay in the file.
@@ -72,7 +72,7 @@ def split_fields(inside: str) -> Fields:
 
 def parse_value(name: str, raw: str) -> Any:
     """Return the value of a field as text, list or dict; raise ValueError if it is not valid YAML."""
-    raw = raw if raw.count("\n") == 1 else _without_trailing_comments(raw)
+    raw = raw if raw.count("\n") == 1 else _strip_trailing_comments(raw)
     text = raw[raw.index(":") + 1 :].strip()
     if _is_simple(text):
         return text
@@ -180,7 +180,7 @@ def keep_comments(raw: str) -> str:
     return "".join([f"{line}\n" for line in kept])
 
 
-def _without_trailing_comments(raw: str) -> str:
+def _strip_trailing_comments(raw: str) -> str:
     lines = raw.split("\n")
     while len(lines) > 2 and _is_comment(lines[-2]):
         del lines[-2]
@@ -196,7 +196,7 @@ def _is_comment(line: str) -> bool:
 
 
 class FileHeader(Record):
-    """What the frontmatter of a file in the tree says, and what is wrong with it."""
+    """The frontmatter of a file in the tree, and its problem if it has one."""
 
     name: str = ""
     description: str = ""
@@ -224,9 +224,9 @@ def parse_file_header(name: str, text: str) -> FileHeader:
         fields = {key: value for key, value in document.items() if isinstance(value, str)}
         if document.get("name") and "name" not in fields:
             fields["name"] = str(document["name"])
-    title, type = _one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
+    title, type = _to_one_line(fields.get("name", "")), fields.get("type", "").strip().lower()
     problem = "" if title else "its frontmatter has no name"
-    return FileHeader(title, _one_line(fields.get("description", "")), type if type in TYPES else None, problem)
+    return FileHeader(title, _to_one_line(fields.get("description", "")), type if type in TYPES else None, problem)
 
 
 def _parse_simple_fields(fields: Fields) -> dict[str, str] | None:
@@ -243,5 +243,5 @@ def _parse_simple_fields(fields: Fields) -> dict[str, str] | None:
     return found
 
 
-def _one_line(text: str) -> str:
+def _to_one_line(text: str) -> str:
     return " ".join(text.split())[:_MAX_HEADER_CHARS]

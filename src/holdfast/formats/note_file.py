@@ -1,4 +1,6 @@
-"""The file of a note: frontmatter, text and history. Parsing keeps every byte; writing changes only Holdfast's own parts.
+"""Parse and render the file of a note: frontmatter, text and history.
+
+Parsing keeps every byte; writing changes only Holdfast's own parts.
 
     ---
     id: 01K9Z6V0M4Q2ABCD          fields, one line each as Holdfast writes them; anything else that people add is kept
@@ -56,7 +58,7 @@ class NoteFile(Record):
 
 
 class NoteHeader(Record):
-    """What the frontmatter says, as far as it can be read; `problems` names the rest."""
+    """The fields of the frontmatter that can be read; `problems` names the others."""
 
     id: str = ""
     type: str = "project"
@@ -97,7 +99,7 @@ def render_frontmatter(file: NoteFile) -> str:
 
 def current_text(file: NoteFile) -> str:
     """Return the current text, without the newline that ends it and the blank line before history."""
-    return _unescape(_strip_end(file.body, _newline(file), bool(file.past)))
+    return _unescape(_strip_end(file.body, _detect_newline(file), bool(file.past)))
 
 
 def read_current_text(text: str) -> tuple[str, tuple[int, int]]:
@@ -135,7 +137,7 @@ def past_versions(file: NoteFile, limit: int | None = None) -> list[Version]:
     versions: list[Version] = []
     sections = _SECTION.finditer(file.past)
     section = next(sections, None)
-    newline = _newline(file)
+    newline = _detect_newline(file)
     while section and (limit is None or len(versions) < limit):
         following = next(sections, None)
         raw = file.past[section.end() : following.start() if following else len(file.past)]
@@ -166,7 +168,7 @@ def _split_history(rest: str) -> tuple[str, str]:
     return rest[:cut], rest[cut:]
 
 
-def _newline(file: NoteFile) -> str:
+def _detect_newline(file: NoteFile) -> str:
     """Return the line ending of the file: that of its first line, or without frontmatter that of its last line."""
     return "\r\n" if (file.opening or file.body).endswith("\r\n") else "\n"
 
@@ -196,14 +198,14 @@ def create(header: NoteHeader, text: str) -> NoteFile:
 
 def replace_header(file: NoteFile, header: NoteHeader) -> NoteFile:
     """Return the file with another header."""
-    newline = _newline(file)
+    newline = _detect_newline(file)
     opening, closing = file.opening or f"---{newline}", _end_line(file.closing or "---", newline)
     return file.replace(opening=opening, fields=_update_fields(header, file.fields, newline), closing=closing)
 
 
 def add_version(file: NoteFile, old: Version, header: NoteHeader, text: str) -> NoteFile:
     """Return the file with `text` as its current version and `old` first in its history; line endings stay."""
-    newline = _newline(file)
+    newline = _detect_newline(file)
     section = f"## {old.valid_from} to {old.closed}{newline}{_format_metadata(old)}{newline}{_escape(old.text)}{newline}"
     first = _SECTION.search(file.past)
     if first:
@@ -226,7 +228,7 @@ def _update_fields(header: NoteHeader, fields: Fields, newline: str) -> Fields:
         "tags": frontmatter.format_value(header.tags) if header.tags else "",
         "created": header.created,
         "updated": header.updated,
-        "source": frontmatter.format_value(_source_fields(header.source)),
+        "source": frontmatter.format_value(_list_source_fields(header.source)),
         "trust": header.trust,
         "approved": _format_approval(header.approved),
         "valid_from": header.valid_from if header.valid_from != header.updated else "",
@@ -267,11 +269,11 @@ def _update_field(name: str, raw: str, value: str, *, meaning: object, newline: 
 
 
 def _is_fully_read(source: Source, value: dict[str, object]) -> bool:
-    fields = _source_fields(source).items()
+    fields = _list_source_fields(source).items()
     return value == {name: list(item) if isinstance(item, tuple) else item for name, item in fields}
 
 
-def _source_fields(source: Source) -> dict[str, object]:
+def _list_source_fields(source: Source) -> dict[str, object]:
     """Return the parts of a source that are set."""
     fields: dict[str, object] = {name: value for name in _SOURCE_FIELDS if (value := getattr(source, name))}
     return {**fields, "from": source.made_from} if source.made_from else fields
@@ -292,7 +294,7 @@ def _format_metadata(version: Version) -> str:
         metadata["type"] = version.type
     if version.tags:
         metadata["tags"] = version.tags
-    metadata |= _source_fields(version.source)
+    metadata |= _list_source_fields(version.source)
     if version.source.trust:
         metadata["trust"] = version.source.trust
     return f"<!-- holdfast:version {frontmatter.format_value(metadata)} -->"
@@ -307,7 +309,7 @@ def _parse_version(section: re.Match[str], text: str) -> Version:
         metadata = frontmatter.parse_value("version", f"version: {raw}\n") if raw else {}
     except ValueError:
         metadata = {}
-    valid_from = _first_second(start)
+    valid_from = _to_timestamp(start)
     return Version(
         text=text,
         type=_get_valid(metadata, "type", _parse_type, "project"),
@@ -316,7 +318,7 @@ def _parse_version(section: re.Match[str], text: str) -> Version:
         recorded=_get_valid(metadata, "recorded", _parse_timestamp, valid_from),
         valid_from=valid_from,
         valid_to=_get_valid(metadata, "valid_to", _parse_timestamp, None),
-        closed=_first_second(end),
+        closed=_to_timestamp(end),
     )
 
 
@@ -328,7 +330,7 @@ def _get_valid(metadata: dict[str, Any], name: str, parse_field: Callable[[Any],
         return default
 
 
-def _first_second(date: str) -> str:
+def _to_timestamp(date: str) -> str:
     """Return a timestamp as it is, and a day as its first second."""
     return date if len(date) != 10 else date + "T00:00:00Z"
 
@@ -341,8 +343,9 @@ def _parse_source(value: Any) -> Source:
     if (origin := ORIGINS[0] if origin is None else origin) not in ORIGINS:
         origin = "web"  # an unknown origin gets the least trust
     given = value.get("from", ())
-    made_from = [one for one in ([given] if isinstance(given, str) else given) if isinstance(one, str) and one.isprintable()]
-    return Source(origin, agent, client, session, tuple([one for one in made_from if one]))
+    names = [given] if isinstance(given, str) else given
+    made_from = [name for name in names if isinstance(name, str) and name.isprintable()]
+    return Source(origin, agent, client, session, tuple([name for name in made_from if name]))
 
 
 def _parse_trust(value: Any) -> str:

@@ -1,6 +1,6 @@
-"""The transcript file of a session: JSON lines, a header and then one turn per line.
+"""Parse and render the transcript file of a session: JSON lines, a header and then one turn per line.
 
-Memory must not store its own output: `strip_own_output` removes what Holdfast put into a conversation (H3).
+Memory must not store its own output: `strip_own_output` removes the text that Holdfast put into a conversation (H3).
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 ROLES = ("user", "assistant", "system", "tool")
 VERSION = 1
 TURN_BYTES = 1024 * 1024  # of a turn's text
-TOOL_BYTES = 16 * 1024  # of what a tool was asked or said
-CUT = " […]"
-_WORD = 400  # characters: a longer one is cut in two
+TOOL_BYTES = 16 * 1024  # of the arguments or the result of a tool
+CUT_MARK = " […]"
+_MAX_WORD_CHARS = 400  # a longer word is split
 
-_ROLES = {
+_ROLE_NAMES = {
     "human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "gemini": "assistant",
     "developer": "system", "function": "tool", "info": "system", "error": "system", "warning": "system",
     **{role: role for role in ROLES},
 }  # fmt: skip
-_OWN = ("id", "role", "speaker", "time", "text")
-# some clients hand it back escaped, for JSON or for markup
-_NAMED = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:>|&gt;)(?:\\n|\n)?'
-_OPEN = pattern(r"(?:<|&lt;)" + _NAMED)
-_CLOSE = pattern(r"(?:<|&lt;)/" + _NAMED)
-_BRIEFED = pattern(  # the lines of a block whose end was cut off
+_LINE_FIELDS = ("id", "role", "speaker", "time", "text")
+# some clients return the tag escaped for JSON or for markup
+_TAG_REST = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:>|&gt;)(?:\\n|\n)?'
+_BRIEFING_OPEN = pattern(r"(?:<|&lt;)" + _TAG_REST)
+_BRIEFING_CLOSE = pattern(r"(?:<|&lt;)/" + _TAG_REST)
+_BRIEFING_LINES = pattern(  # the lines of a block whose end was cut off
     r"(?:(?:Notes (?:kept )?from earlier work|each line shows its scope|Standing notes:|Current facts:|"
     r"(?:Session|Project|Agent|Global) notes, from agents|Other (?:session|project|agent|global) notes, by key:|  |"
     r"- (?:\[(?:session|project|agent|global)\] |[^\n]{1,80} \(\d{4}-\d\d-\d\d|[a-z0-9-]{1,60}: |[^\n]+ \(since \d{4}-)|"
     r"Search with memory_recall|More: memory_recall|[\d,]+ (?:more|notes?|facts?) |"
     r"Nothing was left out)[^\n]*(?:\n|\Z))*"
 )
-_RENDERED = ("<!-- holdfast:begin -->", "<!-- holdfast:end -->")
-_EMPTIED = pattern(r"<(hook_context|hook_result|system[-_]reminder)>\s*</\1>")
+_RENDERED_MARKS = ("<!-- holdfast:begin -->", "<!-- holdfast:end -->")
+_EMPTY_TAGS = pattern(r"<(hook_context|hook_result|system[-_]reminder)>\s*</\1>")
 _SURROGATE = pattern("[\x00\ud800-\udfff]")
 _EPOCH_MS = 10**11  # a number above this counts milliseconds
 
 
 class TranscriptLine(Record):
-    """A turn as it is given or stored in a line; `more` are the fields that are not part of the format."""
+    """A turn as a caller gives it or a line stores it; `extra_fields` are not part of the format."""
 
     role: str
     text: str
@@ -60,7 +60,7 @@ class TranscriptLine(Record):
     time: str | None = None
     speaker: str | None = None
     session: str | None = None
-    more: Mapping[str, Any] = {}
+    extra_fields: Mapping[str, Any] = {}
 
 
 LIVE = "live"
@@ -72,7 +72,7 @@ class TranscriptHeader(Record):
     session: str
     client: str
     started: str
-    kept: str = ""  # live: as it was said, by a hook or by who logged it; else its turns came out of somebody's file
+    kept: str = ""  # "live" if a hook or the caller logged the turns as they were said; "" if they were imported from a file
 
     @property
     def imported(self) -> bool:
@@ -84,13 +84,13 @@ class TranscriptHeader(Record):
 
 def render_header(header: TranscriptHeader) -> bytes:
     """Return the first line of a new file."""
-    said = {name: value for name, value in header.as_dict().items() if name != "kept" or value}
-    return _line({"holdfast": "transcript", "version": VERSION, **said})
+    fields = {name: value for name, value in header.as_dict().items() if name != "kept" or value}
+    return _encode_line({"holdfast": "transcript", "version": VERSION, **fields})
 
 
 def parse_header(line: bytes) -> TranscriptHeader | None:
     """Parse a header; return None if the line is not one or has an unknown version."""
-    fields = _object(line)
+    fields = _parse_object(line)
     if fields is None or fields.get("holdfast") != "transcript" or fields.get("version") != VERSION:
         return None
     session, client, started = fields.get("session"), fields.get("client"), fields.get("started")
@@ -101,24 +101,24 @@ def parse_header(line: bytes) -> TranscriptHeader | None:
     )
 
 
-def render(said: TranscriptLine) -> bytes:
+def render_line(line: TranscriptLine) -> bytes:
     """Return the line of a turn."""
-    fields: dict[str, Any] = {"id": said.id, "role": said.role}
-    if said.speaker is not None:
-        fields["speaker"] = said.speaker
-    if said.time is not None:
-        fields["time"] = said.time
-    return _line({**fields, "text": said.text, **said.more})
+    fields: dict[str, Any] = {"id": line.id, "role": line.role}
+    if line.speaker is not None:
+        fields["speaker"] = line.speaker
+    if line.time is not None:
+        fields["time"] = line.time
+    return _encode_line({**fields, "text": line.text, **line.extra_fields})
 
 
-def purged_line(receipt: str) -> bytes:
+def render_purged_line(receipt: str) -> bytes:
     """Return the line that replaces a purged turn, so that other turns keep their line numbers."""
-    return _line({"purged": receipt})
+    return _encode_line({"purged": receipt})
 
 
-def parse(line: bytes) -> TranscriptLine | None:
+def parse_line(line: bytes) -> TranscriptLine | None:
     """Parse a turn; return None if the line is not one."""
-    fields = _object(line)
+    fields = _parse_object(line)
     if fields is None or fields.get("role") not in ROLES:
         return None
     id, role, text = fields.get("id"), fields["role"], fields.get("text")
@@ -127,13 +127,13 @@ def parse(line: bytes) -> TranscriptLine | None:
         return None
     if not isinstance(speaker, str | None) or not isinstance(time, str | None):
         return None
-    more = {name: value for name, value in fields.items() if name not in _OWN}
-    return TranscriptLine(role, text, id, time, speaker, None, more)
+    extra_fields = {name: value for name, value in fields.items() if name not in _LINE_FIELDS}
+    return TranscriptLine(role, text, id, time, speaker, None, extra_fields)
 
 
 def is_complete_line(tail: bytes) -> bool:
     """Return whether the end of a file without a final newline is a complete line, as some editors leave it."""
-    return _object(tail) is not None
+    return _parse_object(tail) is not None
 
 
 def encode_id(id: str) -> bytes:
@@ -141,7 +141,7 @@ def encode_id(id: str) -> bytes:
     return json.dumps(id, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _parse_object(line: bytes) -> dict[str, Any] | None:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -149,7 +149,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) else None
 
 
-def _line(fields: dict[str, Any]) -> bytes:
+def _encode_line(fields: dict[str, Any]) -> bytes:
     try:
         return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
     except UnicodeEncodeError:  # a lone surrogate in a field that is not ours
@@ -159,29 +159,29 @@ def _line(fields: dict[str, Any]) -> bytes:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def safe_id(id: str) -> str:
+def make_safe_id(id: str) -> str:
     """Return an id if it is short and printable, or a digest of it."""
     fits = 0 < len(id) <= 200 and id.isprintable() and id.strip() == id
     return id if fits else "~" + digest(id.encode("utf-8", "surrogatepass"))[:24]
 
 
-def derive_id(said: TranscriptLine, occurrence: int) -> str:
+def derive_id(line: TranscriptLine, occurrence: int) -> str:
     """Return an id for a turn without one, made from its content and the number of earlier equal turns."""
-    parts = (said.role, said.speaker or "", said.time or "", str(occurrence), said.text)
+    parts = (line.role, line.speaker or "", line.time or "", str(occurrence), line.text)
     return digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:24]
 
 
-def other_id(said: TranscriptLine) -> str:
+def derive_other_id(line: TranscriptLine) -> str:
     """Return an id for a turn whose id is taken by another text; it is the same each time."""
-    return f"{said.id}~{digest(f'{said.role}{said.text}'.encode('utf-8', 'surrogatepass'))[:8]}"
+    return f"{line.id}~{digest(f'{line.role}{line.text}'.encode('utf-8', 'surrogatepass'))[:8]}"
 
 
-def file_name(name: str) -> str:
+def make_file_name(name: str) -> str:
     """Return the file name for a session or client: its name if it is a valid one, or a digest."""
     return name if is_name(name) else "~" + digest(name.encode("utf-8", "surrogatepass"))
 
 
-def mark(*parts: str) -> int:
+def hash_texts(*parts: str) -> int:
     """Return a 64-bit hash of these texts, never 0."""
     return int(digest("\0".join(parts).encode("utf-8", "surrogatepass"))[:16], 16) or 1
 
@@ -190,35 +190,35 @@ class CompactMap:
     """A hash table from 64-bit hashes to 32-bit numbers, 12 bytes per slot: it holds millions of turns in memory."""
 
     def __init__(self) -> None:
-        self._marks, self._values = array("Q", bytes(8 * 1024)), array("I", bytes(4 * 1024))
+        self._hashes, self._values = array("Q", bytes(8 * 1024)), array("I", bytes(4 * 1024))
         self._count = 0
 
-    def get(self, mark: int) -> int | None:
-        place = self._place(mark)
-        return self._values[place] if self._marks[place] else None
+    def get(self, hash: int) -> int | None:
+        slot = self._find_slot(hash)
+        return self._values[slot] if self._hashes[slot] else None
 
-    def put(self, mark: int, value: int) -> None:
-        place = self._place(mark)
-        if not self._marks[place]:
+    def put(self, hash: int, value: int) -> None:
+        slot = self._find_slot(hash)
+        if not self._hashes[slot]:
             self._count += 1
-        self._marks[place], self._values[place] = mark, value & 0xFFFFFFFF
-        if 3 * self._count > 2 * len(self._marks):
+        self._hashes[slot], self._values[slot] = hash, value & 0xFFFFFFFF
+        if 3 * self._count > 2 * len(self._hashes):
             self._grow()
 
-    def _place(self, mark: int) -> int:
-        last = len(self._marks) - 1
-        place = mark & last
-        while self._marks[place] not in (0, mark):
-            place = (place + 1) & last
-        return place
+    def _find_slot(self, hash: int) -> int:
+        last = len(self._hashes) - 1
+        slot = hash & last
+        while self._hashes[slot] not in (0, hash):
+            slot = (slot + 1) & last
+        return slot
 
     def _grow(self) -> None:
-        marks, values = self._marks, self._values
-        self._marks, self._values = array("Q", bytes(16 * len(marks))), array("I", bytes(8 * len(marks)))
-        for mark, value in zip(marks, values, strict=True):
-            if mark:
-                place = self._place(mark)
-                self._marks[place], self._values[place] = mark, value
+        hashes, values = self._hashes, self._values
+        self._hashes, self._values = array("Q", bytes(16 * len(hashes))), array("I", bytes(8 * len(hashes)))
+        for hash, value in zip(hashes, values, strict=True):
+            if hash:
+                slot = self._find_slot(hash)
+                self._hashes[slot], self._values[slot] = hash, value
 
 
 class KnownTurns:
@@ -227,34 +227,34 @@ class KnownTurns:
     def __init__(self) -> None:
         self._texts = CompactMap()
 
-    def add(self, said: TranscriptLine) -> None:
-        self._texts.put(mark(said.id or ""), _check(said))
+    def add(self, line: TranscriptLine) -> None:
+        self._texts.put(hash_texts(line.id or ""), _text_hash(line))
 
-    def admit(self, said: TranscriptLine) -> TranscriptLine | None:
+    def add_if_new(self, line: TranscriptLine) -> TranscriptLine | None:
         """Return the turn to store, or None if it is already stored."""
-        kept = self._texts.get(mark(said.id or ""))
-        if kept == _check(said):
+        known_hash = self._texts.get(hash_texts(line.id or ""))
+        if known_hash == _text_hash(line):
             return None
-        if kept is not None:  # the id of another text
-            said = said.replace(id=other_id(said))
-            if self._texts.get(mark(said.id or "")) is not None:
+        if known_hash is not None:  # the id belongs to another text
+            line = line.replace(id=derive_other_id(line))
+            if self._texts.get(hash_texts(line.id or "")) is not None:
                 return None
-        self.add(said)
-        return said
+        self.add(line)
+        return line
 
 
-def _check(said: TranscriptLine) -> int:
-    return mark(said.role, said.text) & 0xFFFFFFFF
+def _text_hash(line: TranscriptLine) -> int:
+    return hash_texts(line.role, line.text) & 0xFFFFFFFF
 
 
-# --- what comes in ----------------------------------------------------------------------------------------------------
+# --- values from callers ----------------------------------------------------------------------------------------------
 
 
 def parse_role(role: object, speaker: str | None = None) -> str | None:
     """Return one of the four roles, or None for an unknown one; without a role the speaker's name decides, else "user"."""
     if role is None:
-        return _ROLES.get((speaker or "").lower(), "user")
-    return _ROLES.get(role.lower()) if isinstance(role, str) else None
+        return _ROLE_NAMES.get((speaker or "").lower(), "user")
+    return _ROLE_NAMES.get(role.lower()) if isinstance(role, str) else None
 
 
 def parse_time(value: object) -> str | None:
@@ -264,7 +264,7 @@ def parse_time(value: object) -> str | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         if not 0 < value < 10**14:
             raise UsageError(f"time: {value!r} is not a date", "Give seconds since 1970, or 2026-03-27T10:00:00Z")
-        return dates.timestamp(value / 1000 if value > _EPOCH_MS else value)
+        return dates.format_timestamp(value / 1000 if value > _EPOCH_MS else value)
     return dates.parse_moment(value, "time")
 
 
@@ -283,73 +283,73 @@ def replace_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def truncate(text: str, most: int) -> str:
+def truncate(text: str, max_bytes: int) -> str:
     """Return at most `most` bytes of a text, with a mark where text is missing.
 
     No word is split, because half a secret would not be recognized.
     """
-    if len(text) * 4 <= most:
+    if len(text) * 4 <= max_bytes:
         return text
     data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= most:
+    if len(data) <= max_bytes:
         return text
-    kept = data[: most - len(CUT.encode())].decode("utf-8", "ignore")
-    last = range(len(kept) - 1, max(len(kept) - _WORD, 0), -1)
-    return kept[: next((place for place in last if kept[place].isspace()), len(kept))] + CUT
+    start = data[: max_bytes - len(CUT_MARK.encode())].decode("utf-8", "ignore")
+    last = range(len(start) - 1, max(len(start) - _MAX_WORD_CHARS, 0), -1)
+    return start[: next((position for position in last if start[position].isspace()), len(start))] + CUT_MARK
 
 
 def strip_own_output(text: str) -> str:
     """Return the text without the blocks that Holdfast put into it: briefings, even truncated ones, and rendered files."""
     if "holdfast" not in text:
         return text
-    bare = _without_rendered(_without_briefings(text))
-    return _EMPTIED.sub("", bare).strip() if bare != text else text
+    stripped = _remove_rendered(_remove_briefings(text))
+    return _EMPTY_TAGS.sub("", stripped).strip() if stripped != text else text
 
 
-def _without_briefings(text: str) -> str:
+def _remove_briefings(text: str) -> str:
     ends: dict[str, list[int]] = {}
-    for match in _CLOSE.finditer(text):
+    for match in _BRIEFING_CLOSE.finditer(text):
         ends.setdefault(match[1], []).append(match.end())
-    kept, done = [], 0
-    for match in _OPEN.finditer(text):
-        if match.start() < done:
+    kept, position = [], 0
+    for match in _BRIEFING_OPEN.finditer(text):
+        if match.start() < position:
             continue  # within a block
-        kept.append(text[done : match.start()])
-        done = _end(text, match.end(), ends.get(match[1], []))
-    return "".join([*kept, text[done:]])
+        kept.append(text[position : match.start()])
+        position = _find_briefing_end(text, match.end(), ends.get(match[1], []))
+    return "".join([*kept, text[position:]])
 
 
-def _end(text: str, start: int, ends: list[int]) -> int:
+def _find_briefing_end(text: str, start: int, ends: list[int]) -> int:
     """Return the end of a block: its closing mark, or the last line that looks like a briefing."""
-    place = bisect_left(ends, start)
-    if place < len(ends):
-        return ends[place]
-    match = _BRIEFED.match(text, start)
+    position = bisect_left(ends, start)
+    if position < len(ends):
+        return ends[position]
+    match = _BRIEFING_LINES.match(text, start)
     return match.end() if match else start
 
 
-def _without_rendered(text: str) -> str:
-    begin, end = _RENDERED
-    kept, done = [], 0
-    while (start := text.find(begin, done)) >= 0 and (stop := text.find(end, start)) >= 0:
-        kept.append(text[done:start])
-        done = stop + len(end)
-    return "".join([*kept, text[done:]])
+def _remove_rendered(text: str) -> str:
+    begin, end = _RENDERED_MARKS
+    kept, position = [], 0
+    while (start := text.find(begin, position)) >= 0 and (stop := text.find(end, start)) >= 0:
+        kept.append(text[position:start])
+        position = stop + len(end)
+    return "".join([*kept, text[position:]])
 
 
-def to_turn(said: TranscriptLine, header: TranscriptHeader, line: int, path: str) -> Turn:
+def to_turn(line: TranscriptLine, header: TranscriptHeader, line_number: int, path: str) -> Turn:
     """Return the turn of a line for callers."""
     return Turn(
-        said.id or "", said.role, said.speaker, said.time, said.text, header.session, header.client, line - 2,
-        f"{path}:{line}-{line}",
+        line.id or "", line.role, line.speaker, line.time, line.text, header.session, header.client, line_number - 2,
+        f"{path}:{line_number}-{line_number}",
     )  # fmt: skip
 
 
-def assign_id(said: TranscriptLine, session: str, seen: CompactMap) -> TranscriptLine:
+def assign_id(line: TranscriptLine, session: str, seen: CompactMap) -> TranscriptLine:
     """Return the turn with its own id, or one made from its content and the number of earlier equal turns."""
-    if said.id:
-        return said.replace(id=safe_id(said.id))
-    words = mark(session, said.role, said.speaker or "", said.time or "", said.text)
-    occurrence = seen.get(words) or 0
-    seen.put(words, occurrence + 1)
-    return said.replace(id=derive_id(said, occurrence))
+    if line.id:
+        return line.replace(id=make_safe_id(line.id))
+    content_hash = hash_texts(session, line.role, line.speaker or "", line.time or "", line.text)
+    occurrence = seen.get(content_hash) or 0
+    seen.put(content_hash, occurrence + 1)
+    return line.replace(id=derive_id(line, occurrence))

@@ -1,8 +1,8 @@
-"""The meaning of a note file: the note, its versions on two clocks (validity and recording), and its next version."""
+"""Interpret a note file: the note, its versions with two times (validity and recording), and its next version."""
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
@@ -12,7 +12,7 @@ from holdfast.models import ORIGINS, Note, Scope, Source, Version, least_trusted
 
 
 class ParsedNote(Record):
-    """The bytes of a note file and what they mean."""
+    """The bytes of a note file and their parsed parts."""
 
     data: bytes
     file: NoteFile
@@ -28,7 +28,7 @@ class ParsedNote(Record):
 
     @property
     def trust(self) -> str:
-        """Return the origin whose trust the text has: its source's, or a person's once one approved this very text."""
+        """Return the origin whose trust the text has: its source's, or `user` if a person approved exactly this text."""
         is_approved = self.header.approved is not None and self.header.approved[1] == text_digest(self.text)
         return ORIGINS[0] if is_approved else self.header.source.trusted
 
@@ -37,7 +37,7 @@ def parse_note(data: bytes, modified: int) -> ParsedNote:
     """Parse a note file; `modified` (seconds since 1970) dates a file whose header has no dates."""
     file = note_file.parse(data.decode("utf-8", "surrogateescape"))
     header = note_file.parse_header(file)
-    updated = header.updated or header.created or timestamp(modified)
+    updated = header.updated or header.created or format_timestamp(modified)
     header = header.replace(created=header.created or updated, updated=updated, valid_from=header.valid_from or updated)
     text, first = note_file.current_text(file), 1 + note_file.render_frontmatter(file).count("\n")
     lines, past_count = (first, first + text.count("\n")), note_file.count_past_versions(file)
@@ -185,7 +185,7 @@ def _render(file: NoteFile, header: NoteHeader, text: str, *, past_count: int, i
 
 
 class Draft(Record):
-    """What a writer wants a note to say; None leaves a property as it is."""
+    """The text and properties that a writer gives a note; None keeps a property."""
 
     key: str
     text: str
@@ -281,5 +281,5 @@ def _check_expected(draft: Draft, old: ParsedNote | None) -> None:
     if (old.digest if old else "") != draft.expected:
         if old and not draft.expected:
             raise Conflict(f"there is a note {draft.key!r} already", "Choose another key, or get it and edit what it says")
-        what = "has changed since you read it" if old else "is not there any more"
-        raise Conflict(f"the note {draft.key!r} {what}", "Get it again, and make your edit to what it says now")
+        change = "has changed since you read it" if old else "is not there any more"
+        raise Conflict(f"the note {draft.key!r} {change}", "Get it again, and make your edit to what it says now")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import KEY_PATTERN, digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.markdown import find_title
@@ -119,7 +119,7 @@ def file_entry(scope: str, name: str, data: bytes, file_id: FileId, modified: in
     """Return the entry of a text file in the tree, with a passage for each section."""
     text = replace_invalid(data.decode("utf-8", "surrogateescape"))
     title = find_title(text, name.rsplit("/", 1)[-1].rsplit(".", 1)[0])
-    updated, header = timestamp(modified), frontmatter.parse_file_header(name, text)
+    updated, header = format_timestamp(modified), frontmatter.parse_file_header(name, text)
     names = f"{name} {title}" if header.name in ("", title) else f"{name} {title} {header.name}"
     passages = [
         Passage(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holdfast.index.results import ListedFile
     from holdfast.index.vectors import SqliteVectors
 
-SQL = expand_fragments(sqlite.statements(__file__))
+SQL = expand_fragments(sqlite.load_statements(__file__))
 APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 16  # raise it when the schema or the tokenizer changes: the index is rebuilt
 _MOST_COUNTED = 20_000  # terms whose counts are cached

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ADOPTED = "adopted:"  # before the id of a project that a person joined to another; no id has a colon
 
 
-class Place(Record):
+class Location(Record):
     """The folder in which a marker, a checkout or a project was last seen."""
 
     id: str
@@ -27,7 +27,7 @@ class ProjectLinks:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
-    def canonical(self, alias: str) -> str | None:
+    def find_project(self, alias: str) -> str | None:
         """Return the project that this other id leads to."""
         rows = self._database.read_or_empty("canonical", alias=alias)
         return str(rows[0][0]) if rows else None
@@ -44,7 +44,7 @@ class ProjectLinks:
 
         self._database.write(work, checkpoint=True)
 
-    def adopted(self, project: str) -> list[str]:
+    def list_adopted(self, project: str) -> list[str]:
         """Return the projects that a person joined to this one."""
         rows = self._database.read_or_empty("adopted", project=project)
         return [str(alias).removeprefix(ADOPTED) for (alias,) in rows]
@@ -59,21 +59,21 @@ class ProjectLinks:
 
         self._database.write(work, checkpoint=True)
 
-    def links(self) -> dict[str, str]:
+    def list_links(self) -> dict[str, str]:
         """Return every other id with the project that it leads to."""
         return {str(alias): str(project) for alias, project in self._database.read_or_empty("links")}
 
-    def places(self) -> list[Place]:
+    def list_locations(self) -> list[Location]:
         """Return where markers, checkouts and folders of projects were last seen."""
         rows = self._database.read_or_empty("places")
-        return [Place(str(id), str(nonce), os.fsdecode(bytes(path))) for id, nonce, path in rows]
+        return [Location(str(id), str(nonce), os.fsdecode(bytes(path))) for id, nonce, path in rows]
 
-    def place(self, id: str) -> tuple[str, str] | None:
+    def find_location(self, id: str) -> tuple[str, str] | None:
         """Return the nonce and the path of a marker or a checkout, as last seen."""
         rows = self._database.read_or_empty("place", id=id)
         return (str(rows[0][0]), os.fsdecode(rows[0][1])) if rows else None
 
-    def put_place(self, id: str, nonce: str, path: str) -> None:
+    def put_location(self, id: str, nonce: str, path: str) -> None:
         """Remember where a marker or a checkout is."""
         values = {"id": id, "nonce": nonce, "path": os.fsencode(path)}
         self._database.write(lambda transaction: transaction.run("put_place", **values), checkpoint=True)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FILE = "ledger.db"
-_STATEMENTS = sqlite.statements(__file__)
+_STATEMENTS = sqlite.load_statements(__file__)
 _MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3")
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
@@ -308,7 +308,7 @@ class _LedgerFile(Database):
         if os.path.lexists(path):
             sqlite.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
-    def _is_ours(self, db: apsw.Connection) -> bool:
+    def _has_own_schema(self, db: apsw.Connection) -> bool:
         """Return whether this is a ledger of this version; migrate an older one, or read it as it is if it is read-only."""
         version = db.pragma("user_version")
         if db.pragma("application_id") == self._application and isinstance(version, int) and 1 <= version < _VERSION:
@@ -321,12 +321,12 @@ class _LedgerFile(Database):
             else:
                 with Lock(self._home, os.path.basename(self._path), self._seconds):
                     self._migrate(db)
-        return super()._is_ours(db)
+        return super()._has_own_schema(db)
 
-    def _make(self) -> apsw.Connection:
+    def _create_file(self) -> apsw.Connection:
         self._holds_lock = True
         try:
-            return super()._make()
+            return super()._create_file()
         finally:
             self._holds_lock = False
 

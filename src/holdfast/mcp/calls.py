@@ -27,7 +27,7 @@ from holdfast.mcp.arguments import check_arguments
 from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
-from holdfast.safety.escape import safe
+from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
@@ -257,5 +257,5 @@ def _error_result(message: str, caller: Caller | None) -> dict[str, Any]:
     if caller is not None and not caller.has_no_project:
         project = f" (Project: {caller.project or caller.folder}, found by {caller.found_by}.)"
     text = " ".join(f"{message.rstrip('.')}.{project}".split("\n"))
-    escaped = safe(show_hidden(text))  # the message may quote stored text
+    escaped = escape_text(show_hidden(text))  # the message may quote stored text
     return {"content": [{"type": "text", "text": escaped}], "isError": True}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.base.invisible import find_kinds
 from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.safety.validate import without_secrets
+from holdfast.safety.validate import hide_secrets
 
 if TYPE_CHECKING:
     from holdfast.api.memory import Memory
@@ -121,13 +121,13 @@ def file(memory: Memory, given: Arguments) -> Arguments:
 
 def _redact_hit(hit: Hit) -> Hit:
     """Redact a hit before it is shortened: half a secret is not recognised."""
-    return hit.replace(text=without_secrets(hit.text))
+    return hit.replace(text=hide_secrets(hit.text))
 
 
 def _redact_fact(fact: Fact) -> Fact:
     """Redact the value of a fact; its label tells whether it is a secret."""
     line = f"{fact.label}: {fact.value}"
-    told = without_secrets(line)
+    told = hide_secrets(line)
     return fact if told == line else fact.replace(value=told.removeprefix(f"{fact.label}: "))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.safety.escape import flat, safe
+from holdfast.safety.escape import escape_text, flatten
 from holdfast.safety.model_text import QUARANTINED as WHY_QUARANTINED
 from holdfast.safety.model_text import escape_markup
 
@@ -149,7 +149,7 @@ def _limit_weak(hits: list[Answer]) -> list[Answer]:
 def _warnings(answer: Answer, rows: list[Answer]) -> list[str]:
     if not answer["degraded"] or answer.get("disabled"):
         return _quarantined(rows)
-    reason = flat(answer.get("reason", "not all was searched"), 300).rstrip(".")
+    reason = flatten(answer.get("reason", "not all was searched"), 300).rstrip(".")
     return [*_quarantined(rows), f"Degraded: {reason}. Some matches may be missing."]
 
 
@@ -172,7 +172,7 @@ def _rows(text: str) -> list[str]:
 
 def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
     """The rows of a text that may take `room`, cut at the end of a sentence or line; and how many characters they take."""
-    most, plain = max(min(_HIT_CHARS, room), _LEAST_CHARS), safe(text).strip()
+    most, plain = max(min(_HIT_CHARS, room), _LEAST_CHARS), escape_text(text).strip()
     if len(plain) > most:
         plain = f"{_cut(plain, most)} … ({whole} shows all)"
     return _rows(plain), len(plain)
@@ -180,7 +180,7 @@ def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
 
 def _snippet(text: str) -> str:
     """The beginning of a snippet."""
-    plain = safe(text).strip()
+    plain = escape_text(text).strip()
     return f"{_cut(plain, _SNIPPET_CHARS)} …" if len(plain) > _SNIPPET_CHARS else plain
 
 
@@ -261,7 +261,7 @@ def _fact(one: Answer) -> str:
     when = f"{one['valid_from'][:10]} to {until[:10]}" if until else f"since {one['valid_from'][:10]}"
     where = f"{_path(one['path'])}:{one['line']}" if one.get("path") else _scope_kind(one)
     about = ", ".join([when, where, *_marks(one)])
-    return f"{_name(one['subject'])}, {_name(one['label'])} ({about}): {' '.join(_rows(safe(one['value'])))}"
+    return f"{_name(one['subject'])}, {_name(one['label'])} ({about}): {' '.join(_rows(escape_text(one['value'])))}"
 
 
 def _stale(facts: list[Answer]) -> list[str]:
@@ -276,7 +276,7 @@ def _stale(facts: list[Answer]) -> list[str]:
 def _turns(turns: list[Answer]) -> list[str]:
     lines, most = [f"{_count(turns, 'turn')}. {NOTICE}"], _TURN_CHARS if len(turns) > 1 else None
     for one in turns:
-        text = safe(one["text"])
+        text = escape_text(one["text"])
         if most and len(text) > most:
             text = f"{_cut(text, most)} … (memory_history with this turn, before 0, after 0 shows all)"
         who = [one["role"], *([_name(one["speaker"])] if one.get("speaker") else [])]
@@ -298,11 +298,11 @@ def _scope_kind(one: Answer) -> str:
 
 
 def _name(name: str) -> str:
-    return flat(name, _NAME_CHARS)
+    return flatten(name, _NAME_CHARS)
 
 
 def _path(path: str) -> str:
-    return flat(path, _PATH_CHARS)
+    return flatten(path, _PATH_CHARS)
 
 
 def _count(rows: list[Answer], what: str) -> str:

@@ -129,7 +129,7 @@ def from_roots(uris: Iterable[str]) -> str:
 
 def from_environment(client: str | None) -> Hints:
     """Return the folder and the session that the client's environment variables name."""
-    environ = config.environment()
+    environ = config.copy_environment()
     known = known_client(client)
     folders = ("HOLDFAST_PROJECT_DIR", *(known.folder_env if known else ()))
     sessions = known.session_env if known else ()
@@ -143,12 +143,12 @@ def from_working_folder() -> str:
         here = os.path.realpath(os.getcwd())
     except OSError:
         return ""
-    environ = config.environment()
+    environ = config.copy_environment()
     plugins = [value for name, value in environ.items() if name.endswith("PLUGIN_ROOT") and os.path.isabs(value)]
     if any(_is_inside(here, os.path.realpath(plugin)) for plugin in plugins):
         return ""
     seen = resolve.find_candidates(here)
-    return here if seen.place or seen.remote or seen.marker else ""
+    return here if seen.git_folder or seen.remote or seen.marker else ""
 
 
 def first_session_id(*candidates: str | None) -> str | None:

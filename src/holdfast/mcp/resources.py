@@ -14,9 +14,9 @@ from holdfast.mcp import guidance
 from holdfast.mcp.project_resolution import Caller
 from holdfast.mcp.prompts import BOOT, BRIEFING, MARKDOWN, NOTES, SAVE
 from holdfast.models import SCOPES, Note
-from holdfast.safety.escape import safe
+from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
-from holdfast.safety.validate import without_secrets
+from holdfast.safety.validate import hide_secrets
 from holdfast.verbs.brief import render
 
 _RECENT = 50  # notes in the list of resources
@@ -56,7 +56,7 @@ def get_prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str])
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
         return _prompt_result(BOOT, text or "Memory is empty so far: nothing to start up from.")
-    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {safe(name[:80])}")
+    raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {escape_text(name[:80])}")
 
 
 def _boot(memory: Memory, caller: Caller) -> str:
@@ -70,7 +70,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 def _describe_note(note: Note) -> dict[str, Any]:
     first = "In quarantine: no person approved it yet."
     if not note.quarantined:
-        first = safe(show_hidden(without_secrets(note.text).split("\n", 1)[0]))
+        first = escape_text(show_hidden(hide_secrets(note.text).split("\n", 1)[0]))
     return {
         "uri": f"{NOTES}{note.scope.kind}/{note.key}",
         "name": f"{note.scope.kind}/{note.key}",
@@ -84,7 +84,7 @@ def _describe_note(note: Note) -> dict[str, Any]:
 def _note_block(note: Note) -> str:
     """Return a note for a context: data between marks, like a briefing. Secrets are redacted before the lines are indented,
     because an indented secret may not be recognised."""
-    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, without_secrets(note.text))
+    view = render.NoteView(note.scope.kind, note.key, note.updated[:10], note.source.origin, hide_secrets(note.text))
     return render.compose_note(view, ", in quarantine" if note.quarantined else "")
 
 
@@ -99,4 +99,4 @@ def _prompt_result(prompt: dict[str, Any], text: str) -> dict[str, Any]:
 
 def _not_found(uri: str, version: str, why: str = "") -> MCPError:
     code = _RESOURCE_NOT_FOUND if version <= "2025-11-25" else INVALID_PARAMS
-    return MCPError(code=code, message=safe(why) or "No such resource", data={"uri": show_hidden(uri[:500])})
+    return MCPError(code=code, message=escape_text(why) or "No such resource", data={"uri": show_hidden(uri[:500])})

@@ -20,7 +20,7 @@ from holdfast.mcp.early_handshake import SERVER, STATIC_RESULTS
 from holdfast.mcp.guidance import instructions
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import BY_NAME
-from holdfast.safety.escape import safe
+from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
 
 T = TypeVar("T", bound=types.Result)
@@ -82,7 +82,7 @@ class _RequestHandlers:
         tool = BY_NAME.get(params.name)
         if tool is None:
             known = ", ".join(BY_NAME)
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {safe(params.name[:80])}. Known: {known}")
+            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {escape_text(params.name[:80])}. Known: {known}")
         answer = await self._calls.tool(tool, params.arguments or {}, ctx)
         if tool.writes:
             self._background.start()  # this call may have created the home
@@ -114,5 +114,5 @@ class _RequestHandlers:
                 caller, lambda memory: (verb(memory, caller), describe_project(caller, memory))
             )
         except HoldfastError as error:
-            raise MCPError(code=types.INTERNAL_ERROR, message=safe(self._calls.shown(error))) from None
+            raise MCPError(code=types.INTERNAL_ERROR, message=escape_text(self._calls.shown(error))) from None
         return shape.model_validate({**answer, "_meta": {PROJECT: show_hidden(project)}})

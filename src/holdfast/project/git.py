@@ -1,4 +1,7 @@
-"""Read what git knows about a folder from its files: starting git takes longer than the rest of a cold recall."""
+"""Read git's own files: repositories, branches, remotes and the reflog.
+
+Git is never started, because that takes longer than the rest of a cold recall.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _POINTER_BYTES = 8192
 _CONFIG_BYTES = 1024 * 1024
 _LINE_BYTES = 64 * 1024
 _PORTS = {"http": "80", "https": "443", "ssh": "22", "git": "9418", "ftp": "21"}
-_ONE_CASE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org")
-_SAME_HOSTS = {
+_CASE_INSENSITIVE_HOSTS = ("github.com", "gitlab.com", "bitbucket.org")
+_HOST_ALIASES = {
     "www.github.com": "github.com",
-    "ssh.github.com:443": "github.com",  # ssh for those behind a firewall
+    "ssh.github.com:443": "github.com",  # SSH over the HTTPS port
     "altssh.gitlab.com:443": "gitlab.com",
     "altssh.bitbucket.org:443": "bitbucket.org",
 }
-_FETCHER = pattern(r"(?:[A-Za-z0-9]+::)+")
+_TRANSPORT_PREFIX = pattern(r"(?:[A-Za-z0-9]+::)+")
 _PORT = pattern(r"(\[.*\]|[^:]*):(\d*)\Z")
 _SCHEME_MARKS = {ord(mark): None for mark in "+.-"}
 _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
@@ -46,6 +49,7 @@ class Repository(Record):
 
 
 def parent_folders(folder: str) -> Iterator[str]:
+    """Yield a folder and each folder above it."""
     while True:
         yield folder
         parent = os.path.dirname(folder)
@@ -62,21 +66,22 @@ def find_repository(folder: str) -> Repository | None:
     except (OSError, ValueError):
         return None
     if stat.S_ISDIR(kind):
-        return _of_git_folder(folder, real_path(entry)) if os.path.lexists(f"{entry}/HEAD") else None
+        return _make_repository(folder, real_path(entry)) if os.path.lexists(f"{entry}/HEAD") else None
     if not stat.S_ISREG(kind):
         return None
-    target = _pointed(entry, folder, "gitdir:")
-    return _of_git_folder(folder, target) if target else Repository(folder)
+    target = _read_pointer(entry, folder, "gitdir:")
+    return _make_repository(folder, target) if target else Repository(folder)
 
 
-def _of_git_folder(folder: str, git: str) -> Repository:
+def _make_repository(folder: str, git: str) -> Repository:
+    """Return the repository of a git folder; `commondir` in it names the folder that all worktrees share."""
     if not os.path.lexists(f"{git}/commondir"):
         return Repository(folder, git)
-    common = _pointed(f"{git}/commondir", git)
+    common = _read_pointer(f"{git}/commondir", git)
     return Repository(folder, common, os.path.basename(git)) if common else Repository(folder)
 
 
-def _pointed(file: str, base: str, prefix: str = "") -> str | None:
+def _read_pointer(file: str, base: str, prefix: str = "") -> str | None:
     """Return the folder that a pointer file of git names; None if it does not exist."""
     data = read_regular_file(file, _POINTER_BYTES)
     text = os.fsdecode(data).strip() if data is not None else ""
@@ -106,28 +111,30 @@ def first_reflog_line(common: str) -> bytes | None:
 
 
 def checkout_id(first_line: bytes) -> str:
+    """Return an id of a checkout, made from the first line of its reflog."""
     return f"checkout-{digest(first_line)[:12]}"
 
 
-def started_here(first_line: bytes) -> bool:
+def starts_with_first_commit(first_line: bytes) -> bool:
     """Return whether the reflog starts with the first commit of this repository."""
     message = first_line.partition(b"\t")[2]
     return first_line.startswith(b"0" * 40) and not message.startswith(b"clone:")
 
 
-def was_cloned(first_line: bytes) -> bool:
+def starts_with_clone(first_line: bytes) -> bool:
     """Return whether the reflog starts with a clone."""
     return first_line.partition(b"\t")[2].startswith(b"clone:")
 
 
 def remote_id(repository: Repository) -> str | None:
+    """Return a project id made from the URL of a remote, `origin` first; None if there is none."""
     config = read_regular_file(f"{repository.common}/config", _CONFIG_BYTES)
     urls = _remote_urls(os.fsdecode(config)) if config else {}
     for name in sorted(urls, key=lambda name: (name != "origin", name)):
-        found = normalise_url(urls[name], repository.main)
-        if found is not None:
-            where, called = found
-            return f"{slug(called)}-{short_hex(where, 12)}"
+        location = normalize_url(urls[name], repository.main)
+        if location is not None:
+            address, repository_name = location
+            return f"{slug(repository_name)}-{short_hex(address, 12)}"
     return None
 
 
@@ -137,30 +144,30 @@ def _remote_urls(config: str) -> dict[str, str]:
     remote = ""
     for line in _config_lines(config):
         if line.startswith("["):
-            remote, line = _remote_opened(line)
+            remote, line = _parse_remote_section(line)
         name, _, value = line.partition("=")
         if remote and name.strip().lower() == "url":
-            url = _unquoted(value)
+            url = _unquote_value(value)
             if url:
                 urls.setdefault(remote, url)
     return urls
 
 
-def _remote_opened(line: str) -> tuple[str, str]:
+def _parse_remote_section(line: str) -> tuple[str, str]:
     """Return the remote whose section a line opens, and the rest of the line; a regular expression takes 0.6 ms to compile."""
     body = line[1:].lstrip()
     if body[:6].lower() != "remote":
         return "", ""
     body = body[6:].lstrip()
-    if body.startswith("."):  # as git wrote it long ago
+    if body.startswith("."):  # the old syntax [remote.name]
         name, _, rest = body[1:].partition("]")
         return name.strip(), rest
-    letters, at = [], 1
-    while body.startswith('"') and at < len(body) and body[at] != '"':
-        at += body[at] == "\\"
-        letters.append(body[at : at + 1])
-        at += 1
-    bracket, rest = body[at + 1 :].lstrip()[:1], body[at + 1 :].lstrip()[1:]
+    letters, position = [], 1
+    while body.startswith('"') and position < len(body) and body[position] != '"':
+        position += body[position] == "\\"
+        letters.append(body[position : position + 1])
+        position += 1
+    bracket, rest = body[position + 1 :].lstrip()[:1], body[position + 1 :].lstrip()[1:]
     return ("".join(letters), rest) if bracket == "]" else ("", "")
 
 
@@ -178,9 +185,9 @@ def _config_lines(config: str) -> Iterator[str]:
             parts = []
 
 
-def _unquoted(value: str) -> str:
+def _unquote_value(value: str) -> str:
     """Return a git config value without quotes, escapes and comment."""
-    out, kept, quoted = [], 0, False
+    value_letters, kept, quoted = [], 0, False
     letters = iter(value.strip())
     for letter in letters:
         if letter == '"':
@@ -191,62 +198,65 @@ def _unquoted(value: str) -> str:
             if letter == "\\":
                 letter = next(letters, "")
                 letter = _ESCAPES.get(letter, letter)
-            out.append(letter)
+            value_letters.append(letter)
         if quoted or not letter.isspace():
-            kept = len(out)
-    return "".join(out[:kept])
+            kept = len(value_letters)
+    return "".join(value_letters[:kept])
 
 
-def normalise_url(url: str, base: str) -> tuple[str, str] | None:
+def normalize_url(url: str, base: str) -> tuple[str, str] | None:
     """Return the canonical location of a repository, without protocol, user and credentials, and its name."""
-    fetcher = _FETCHER.match(url) if "::" in url else None
-    if fetcher:  # another program fetches it; only a url in what follows can be understood
-        return normalise_url(url[fetcher.end() :], base) if "://" in url else (url, "remote")
+    transport = _TRANSPORT_PREFIX.match(url) if "::" in url else None
+    if transport:  # a remote helper fetches it; only a URL after its name can be read
+        return normalize_url(url[transport.end() :], base) if "://" in url else (url, "remote")
     scheme, separator, rest = url.partition("://")
     if separator and scheme.translate(_SCHEME_MARKS).isalnum():
         authority, _, path = rest.partition("/")
         schemes = scheme.lower().split("+")
-        return _local("/" + path) if schemes == ["file"] else _at_host(authority, path, schemes)
+        return _locate_local("/" + path) if schemes == ["file"] else _locate_on_host(authority, path, schemes)
     head, slash, tail = url.partition("/")
-    if ":" in head:  # user@host:path, as ssh writes it
+    if ":" in head:  # user@host:path, the short form of SSH
         host, _, path = head.rpartition("@")[2].partition("]:" if "[" in head else ":")
-        return _at_host(host.lstrip("["), path + slash + tail, ["ssh"])
-    return _local(url if os.path.isabs(url) else f"{base}/{url}") if url else None
+        return _locate_on_host(host.lstrip("["), path + slash + tail, ["ssh"])
+    return _locate_local(url if os.path.isabs(url) else f"{base}/{url}") if url else None
 
 
-def _at_host(authority: str, path: str, schemes: list[str]) -> tuple[str, str] | None:
+def _locate_on_host(authority: str, path: str, schemes: list[str]) -> tuple[str, str] | None:
     host = authority.rpartition("@")[2].lower()
     parts = _PORT.match(host) if ":" in host else None
     if parts and parts[2] in ("", *(_PORTS.get(scheme) for scheme in schemes)):
         host = parts[1]
-    host = _SAME_HOSTS.get(host, host).strip("[].")
+    host = _HOST_ALIASES.get(host, host).strip("[].")
     if "http" in schemes or "https" in schemes:
         path = path.partition("?")[0].partition("#")[0]
-    if host in _ONE_CASE_HOSTS:
+    if host in _CASE_INSENSITIVE_HOSTS:
         path = path.lower()
-    where = f"{host}/{_bare(path)}".strip("/")
-    return (where, os.path.basename(where).rpartition("@")[2]) if where else None
+    address = f"{host}/{_trim_path(path)}".strip("/")
+    return (address, os.path.basename(address).rpartition("@")[2]) if address else None
 
 
-def _local(path: str) -> tuple[str, str]:
-    where = "/" + _bare(real_path(path))
-    return where, os.path.basename(where)
+def _locate_local(path: str) -> tuple[str, str]:
+    address = "/" + _trim_path(real_path(path))
+    return address, os.path.basename(address)
 
 
-def _bare(path: str) -> str:
+def _trim_path(path: str) -> str:
     return "/".join(filter(None, path.split("/"))).removesuffix(".git").rstrip("/")
 
 
 def path_id(folder: str) -> str:
+    """Return a project id made from a path."""
     return f"{slug(os.path.basename(folder))}-{short_hex(folder, 12)}"
 
 
 def slug(name: str) -> str:
-    spelled = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in name.lower())
-    return "-".join(spelled.split())[:40].rstrip("-") or "project"
+    """Return a name as at most 40 ASCII letters, digits and hyphens."""
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in name.lower())
+    return "-".join(words.split())[:40].rstrip("-") or "project"
 
 
 def short_hex(text: str, length: int) -> str:
+    """Return the first hexadecimal digits of the digest of a text."""
     try:
         data = os.fsencode(text)
     except UnicodeEncodeError:
@@ -261,11 +271,11 @@ def real_path(path: str) -> str:
         return os.path.normpath(path)
 
 
-def same_folder(one: str, other: str) -> bool:
-    if one == other:
+def is_same_folder(first: str, second: str) -> bool:
+    if first == second:
         return True
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, second)
     except (OSError, ValueError):
         return False
 

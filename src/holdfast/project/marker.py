@@ -1,4 +1,4 @@
-"""The marker `.holdfast/project.json`: an id that moves with its folder (P3), written only on request."""
+"""Read and write the marker `.holdfast/project.json`: an id that moves with its folder (P3), written only on request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from holdfast.base.ids import digest, is_name
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, from_os
-from holdfast.project.git import read_regular_file, real_path, same_folder, slug
+from holdfast.project.git import is_same_folder, read_regular_file, real_path, slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,21 +16,22 @@ if TYPE_CHECKING:
     class Registry(Protocol):
         """Durable records about projects, kept in the ledger."""
 
-        def canonical(self, alias: str) -> str | None:
+        def find_project(self, alias: str) -> str | None:
             """Return the project of an alias."""
 
         def link(self, alias: str, project: str, instead: str | None = None) -> None:
-            """Link an alias to a project; the first writer wins, unless the link still says `instead`."""
+            """Link an alias to a project; the first writer wins, unless the alias still leads to `instead`."""
 
-        def place(self, id: str) -> tuple[str, str] | None:
+        def find_location(self, id: str) -> tuple[str, str] | None:
             """Return the nonce and path where a marker or checkout was last seen."""
 
-        def put_place(self, id: str, nonce: str, path: str) -> None: ...
+        def put_location(self, id: str, nonce: str, path: str) -> None:
+            """Record where a marker or checkout is."""
 
-        def adopted(self, project: str) -> list[str]:
+        def list_adopted(self, project: str) -> list[str]:
             """Return the projects that a person joined to this one."""
 
-        def links(self) -> dict[str, str]:
+        def list_links(self) -> dict[str, str]:
             """Return every alias and its project."""
 
 
@@ -49,44 +50,51 @@ class Marker(Record):
 
 def is_valid_here(marker: Marker, registry: Registry) -> bool:
     """Return whether the marker was written for this folder, or for a folder that moved here."""
-    seen = registry.place(marker.id)
-    if seen is None or seen[0] != marker.nonce:
+    location = registry.find_location(marker.id)
+    if location is None:
         return False
-    if same_folder(seen[1], marker.folder):
+    nonce, path = location
+    if nonce != marker.nonce:
+        return False
+    if is_same_folder(path, marker.folder):
         return True
-    original = read_marker(seen[1])
+    original = read_marker(path)
     return original is None or original.nonce != marker.nonce
 
 
 def record_location(id: str, nonce: str, path: str, registry: Registry) -> None:
-    seen = registry.place(id)
-    if seen is None or seen[0] != nonce or not same_folder(seen[1], path):
-        registry.put_place(id, nonce, path)
+    """Record where a marker, checkout or folder is, unless the registry has this location already."""
+    known = registry.find_location(id)
+    if known is not None:
+        known_nonce, known_path = known
+        if known_nonce == nonce and is_same_folder(known_path, path):
+            return
+    registry.put_location(id, nonce, path)
 
 
 def read_marker(folder: str) -> Marker | None:
     """Return the marker of a folder; None if there is none or it is not a valid regular file."""
     try:
-        inside = os.open(f"{folder}/{MARKER_FOLDER}", _OPEN_FOLDER)
+        marker_fd = os.open(f"{folder}/{MARKER_FOLDER}", _OPEN_FOLDER)
     except (OSError, ValueError):
         return None
     try:
-        data = read_regular_file(MARKER_FILE, _MARKER_BYTES + 1, os.O_NOFOLLOW, inside)
+        data = read_regular_file(MARKER_FILE, _MARKER_BYTES + 1, os.O_NOFOLLOW, marker_fd)
     finally:
-        os.close(inside)
-    return _marker_of(data, folder) if data is not None and len(data) <= _MARKER_BYTES else None
+        os.close(marker_fd)
+    return _parse_marker(data, folder) if data is not None and len(data) <= _MARKER_BYTES else None
 
 
-def _marker_of(data: bytes, folder: str) -> Marker | None:
+def _parse_marker(data: bytes, folder: str) -> Marker | None:
     import json
 
     try:
-        said = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         return None
-    id, nonce, created = said.get("id"), said.get("nonce"), said.get("created")
+    id, nonce, created = fields.get("id"), fields.get("nonce"), fields.get("created")
     if not (isinstance(id, str) and isinstance(nonce, str) and isinstance(created, str)):
         return None
     return Marker(id, nonce, folder) if is_name(id) and nonce else None
@@ -99,9 +107,9 @@ def write_marker(root: str, registry: Registry, now: str) -> str:
         return _existing_marker(folder, registry)
     nonce = os.urandom(16).hex()
     id = f"{slug(os.path.basename(folder))}-{digest(nonce.encode())[:12]}"
-    registry.put_place(id, nonce, folder)  # first: a file without its record would pass for a stranger's
+    registry.put_location(id, nonce, folder)  # first, because a marker without its record counts as another home's
     try:
-        _publish_marker(folder, id, nonce, now)
+        _write_marker_folder(folder, id, nonce, now)
     except FileExistsError:
         return _existing_marker(folder, registry)
     except OSError as error:
@@ -120,7 +128,7 @@ def _existing_marker(folder: str, registry: Registry) -> str:
     return marker.id
 
 
-def _publish_marker(folder: str, id: str, nonce: str, now: str) -> None:
+def _write_marker_folder(folder: str, id: str, nonce: str, now: str) -> None:
     import json
 
     text = json.dumps({"id": id, "nonce": nonce, "created": now}, indent=2) + "\n"
@@ -130,22 +138,22 @@ def _publish_marker(folder: str, id: str, nonce: str, now: str) -> None:
             os.mkdir(MARKER_FOLDER, 0o700, dir_fd=parent)
         except FileExistsError:
             pass
-        inside = os.open(MARKER_FOLDER, _OPEN_FOLDER, dir_fd=parent)
+        marker_fd = os.open(MARKER_FOLDER, _OPEN_FOLDER, dir_fd=parent)
         try:
-            os.fchmod(inside, 0o700)
-            _put_marker_file(inside, text.encode(), f".{nonce[:12]}.tmp")
-            os.fsync(inside)
+            os.fchmod(marker_fd, 0o700)
+            _create_marker_file(marker_fd, text.encode(), f".{nonce[:12]}.tmp")
+            os.fsync(marker_fd)
         finally:
-            os.close(inside)
+            os.close(marker_fd)
         os.fsync(parent)
     finally:
         os.close(parent)
 
 
-def _put_marker_file(inside: int, data: bytes, temporary: str) -> None:
+def _create_marker_file(marker_fd: int, data: bytes, temporary: str) -> None:
     """Create the complete file without replacing another: by a hard link, or by renaming where links do not work."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(temporary, flags, 0o600, dir_fd=inside)
+    file = os.open(temporary, flags, 0o600, dir_fd=marker_fd)
     try:
         try:
             os.write(file, data)
@@ -153,14 +161,14 @@ def _put_marker_file(inside: int, data: bytes, temporary: str) -> None:
         finally:
             os.close(file)
         try:
-            os.link(temporary, MARKER_FILE, src_dir_fd=inside, dst_dir_fd=inside, follow_symlinks=False)
+            os.link(temporary, MARKER_FILE, src_dir_fd=marker_fd, dst_dir_fd=marker_fd, follow_symlinks=False)
         except FileExistsError:
             raise
         except OSError:
-            os.rename(temporary, MARKER_FILE, src_dir_fd=inside, dst_dir_fd=inside)
+            os.rename(temporary, MARKER_FILE, src_dir_fd=marker_fd, dst_dir_fd=marker_fd)
     finally:
         try:
-            os.unlink(temporary, dir_fd=inside)
+            os.unlink(temporary, dir_fd=marker_fd)
         except FileNotFoundError:
             pass
 

@@ -1,1 +1,1 @@
-"""What protects a write or an answer: validation, secrets, hidden characters, escaping and trust."""
+"""Protect writes and answers: validation, secrets, hidden characters, escaping and trust."""

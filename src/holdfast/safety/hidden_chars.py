@@ -67,11 +67,11 @@ def resolve_marks(text: str, old: str, new: str) -> tuple[str, str, int]:
 
 def find_spans(text: str, piece: str) -> list[tuple[int, int]]:
     """Return the first two spans of the text that are shown as `piece`, which may not begin or end within a mark."""
-    visible, shifts = make_visible(text), _shifts(text)
+    visible, shifts = make_visible(text), _compute_shifts(text)
     found: list[tuple[int, int]] = []
     at = visible.find(piece) if piece else -1
     while at >= 0 and len(found) < 2:
-        start, end = _text_offset(shifts, at), _text_offset(shifts, at + len(piece))
+        start, end = _find_text_offset(shifts, at), _find_text_offset(shifts, at + len(piece))
         if start is not None and end is not None:
             found.append((start, end))
         at = visible.find(piece, at + 1)
@@ -101,7 +101,7 @@ class _Shift(Record):
     shift: int
 
 
-def _shifts(text: str) -> list[_Shift]:
+def _compute_shifts(text: str) -> list[_Shift]:
     shifts, shift = [], 0
     for mark in _group_marks(text):
         start = mark.start + shift
@@ -110,11 +110,11 @@ def _shifts(text: str) -> list[_Shift]:
     return shifts
 
 
-def _text_offset(shifts: list[_Shift], visible_offset: int) -> int | None:
+def _find_text_offset(shifts: list[_Shift], visible_offset: int) -> int | None:
     """Return the offset in the text of an offset in the visible text; None within a mark."""
     from bisect import bisect_left
 
-    before = bisect_left(shifts, visible_offset, key=lambda one: one.start)  # the number of marks that begin earlier
+    before = bisect_left(shifts, visible_offset, key=lambda shift: shift.start)  # the number of marks that begin earlier
     if not before:
         return visible_offset
     last = shifts[before - 1]

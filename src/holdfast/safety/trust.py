@@ -1,4 +1,4 @@
-"""The trust of a text: the least of its origin and of everything that it was made from (S3).
+"""Compute the trust of a text: the least of its origin and of every source that it was made from (S3).
 
     user > agent > tool > import > web
 
@@ -35,27 +35,27 @@ _MADE_FROM_FIX = "Give an address, a path, note:KEY, turn:CITATION, session:ID o
 
 
 def parse_made_from(given: object) -> tuple[str, ...]:
-    """Return what a writer says a text was made from, each source once."""
+    """Return the sources that a writer names for a text, each once."""
     if given is None:
         return ()
     if isinstance(given, bytes | dict) or not hasattr(given, "__iter__"):
         raise UsageError(Template(field("made_from"), f" must be a list, not {type(given).__name__}"), _MADE_FROM_FIX)
-    every: list[object] = [given] if isinstance(given, str) else _take_some(given)
-    if len(every) > MAX_SOURCES:
+    sources: list[object] = [given] if isinstance(given, str) else _take_some(given)
+    if len(sources) > MAX_SOURCES:
         raise TooLarge(f"a text may be made from {MAX_SOURCES} things, this from more", "Name those that matter")
     kept: dict[str, None] = {}
-    for number, one in enumerate(every, 1):
-        if not isinstance(one, str) or not one.strip() or not one.isprintable():
-            what = Template(f"not a source: number {number} of ", field("made_from"))  # it may be a secret: not repeated
-            raise InvalidText(what, _MADE_FROM_FIX)
-        if len(one) > _MAX_CHARS:
-            raise TooLarge(f"a source may have {_MAX_CHARS:,} characters, this has {len(one):,}", "Shorten the address")
-        kept[one.strip()] = None
+    for number, source in enumerate(sources, 1):
+        if not isinstance(source, str) or not source.strip() or not source.isprintable():
+            message = Template(f"not a source: number {number} of ", field("made_from"))  # without it: it may be a secret
+            raise InvalidText(message, _MADE_FROM_FIX)
+        if len(source) > _MAX_CHARS:
+            raise TooLarge(f"a source may have {_MAX_CHARS:,} characters, this has {len(source):,}", "Shorten the address")
+        kept[source.strip()] = None
     return tuple(kept)
 
 
 def _take_some(given: Iterable[object]) -> list[object]:
-    """Return one source more than allowed at most; those of a set are sorted."""
+    """Return the sources, at most one more than allowed; those of a set are sorted."""
     from itertools import islice
 
     return list(islice(sorted(given, key=str) if isinstance(given, set | frozenset) else given, MAX_SOURCES + 1))
@@ -70,48 +70,48 @@ def resolve_made_from(
     `note` resolves a note by key or id, `turn` a turn by its citation; `exists` tells whether a path exists. The sources must
     have been checked for secrets, because errors repeat them.
     """
-    every = [_resolve_one(what, note, turn, exists) for what in given]
-    return tuple([kept for kept, _ in every]), least_trusted(ORIGINS[0], *[trust for _, trust in every])
+    resolved = [_resolve_source(source, note, turn, exists) for source in given]
+    return tuple([stored for stored, _ in resolved]), least_trusted(ORIGINS[0], *[trust for _, trust in resolved])
 
 
-def _resolve_one(
-    what: str, note: Callable[[str], Resolved | None], turn: Callable[[str], Resolved | None], exists: Callable[[str], bool]
+def _resolve_source(
+    source: str, note: Callable[[str], Resolved | None], turn: Callable[[str], Resolved | None], exists: Callable[[str], bool]
 ) -> Resolved:
-    word = _WORD.match(what)
-    kind, rest = (word[1].lower(), what[word.end() :]) if word else ("", what)
-    if "://" in what:
-        return what, "web"
-    if kind == "note" or (not kind and (KEY_PATTERN.match(what) or _ID.match(what))):
-        return note(rest) or _raise_unknown(what, "note")
+    word = _WORD.match(source)
+    kind, rest = (word[1].lower(), source[word.end() :]) if word else ("", source)
+    if "://" in source:
+        return source, "web"
+    if kind == "note" or (not kind and (KEY_PATTERN.match(source) or _ID.match(source))):
+        return note(rest) or _raise_unknown(source, "note")
     if kind == "turn":
-        return turn(rest) or _raise_unknown(what, "turn")
+        return turn(rest) or _raise_unknown(source, "turn")
     if kind in ("session", "tool", "file"):
-        return what, "tool"
-    if not kind and ("/" in what or "." in what):
-        return what, "web" if _is_address(what) and not exists(what) else "tool"
+        return source, "tool"
+    if not kind and ("/" in source or "." in source):
+        return source, "web" if _is_address(source) and not exists(source) else "tool"
     if kind:
-        return what, "web"  # an unknown kind gets the least trust
-    raise UsageError(f"not a source: {ascii(what)[:80]}", _MADE_FROM_FIX)
+        return source, "web"  # an unknown kind gets the least trust
+    raise UsageError(f"not a source: {ascii(source)[:80]}", _MADE_FROM_FIX)
 
 
-def _is_address(what: str) -> bool:
+def _is_address(source: str) -> bool:
     """Return whether a text looks like a URL without its scheme: it starts with a host name or two slashes."""
-    first = what.partition("/")[0]
-    return what.startswith("//") or ("." in first.strip(".") and not first.startswith("."))
+    first = source.partition("/")[0]
+    return source.startswith("//") or ("." in first.strip(".") and not first.startswith("."))
 
 
-def parse_source_query(what: str) -> tuple[str, str]:
+def parse_source_query(query: str) -> tuple[str, str]:
     """Return the kind (session, client, agent, origin, note or made) and the name of the source that a caller asks for."""
-    if not isinstance(what, str) or not what.strip() or not what.isprintable():
+    if not isinstance(query, str) or not query.strip() or not query.isprintable():
         raise UsageError("which source?", _QUERY_FIX)
-    kind, colon, name = what.strip().partition(":")
+    kind, colon, name = query.strip().partition(":")
     if colon and kind in ("session", "client", "agent", "origin", "note") and not name.startswith("//"):
         if not name:
             raise UsageError(f"which {kind}?", _QUERY_FIX)
         if kind == "origin" and name not in ORIGINS:
             raise UsageError("unknown origin", f"One of: {', '.join(ORIGINS)}")
         return kind, name
-    return "made", what.strip()
+    return "made", query.strip()
 
 
 def source_matches(source: Source, kind: str, names: tuple[str, ...]) -> bool:
@@ -122,46 +122,48 @@ def source_matches(source: Source, kind: str, names: tuple[str, ...]) -> bool:
         return source.session in names or any(f"session:{name}" in source.made_from for name in names)
     if kind == "origin":
         return source.origin in names or source.trusted in names
-    return any(is_within(one, name) for one in source.made_from for name in names)
+    return any(is_within(made_from, name) for made_from in source.made_from for name in names)
 
 
-def is_within(what: str, name: str) -> bool:
+def is_within(source: str, name: str) -> bool:
     """Return whether a source equals a name or starts with it.
 
     URLs are compared as a browser resolves them; a host is not the start of a longer host name.
     """
     kind, sign, _ = name.partition("://")
-    return _starts_with(what, name) or _starts_with(_normalize_address(what, kind if sign else ""), _normalize_address(name))
+    return _starts_with(source, name) or _starts_with(
+        _normalize_address(source, kind if sign else ""), _normalize_address(name)
+    )
 
 
-def _starts_with(what: str, name: str) -> bool:
-    if what == name or not what.startswith(name):
-        return what == name
-    _, address, place = name.partition("//")
-    if name.endswith("/") or "/" in place:
+def _starts_with(source: str, name: str) -> bool:
+    if source == name or not source.startswith(name):
+        return source == name
+    _, address, rest = name.partition("//")
+    if name.endswith("/") or "/" in rest:
         return True
-    return bool(address or "/" in name or _is_address(name)) and what[len(name)] in "/:?#"
+    return bool(address or "/" in name or _is_address(name)) and source[len(name)] in "/:?#"
 
 
-def _normalize_address(what: str, asked: str = "http") -> str:
+def _normalize_address(source: str, query_scheme: str = "http") -> str:
     """Return a URL without http or https, user, default port and upper case in the host; other texts stay as they are.
 
     Other schemes are removed too if the URL that a caller asks for has none.
     """
-    scheme, sign, rest = what.partition("://")
+    scheme, sign, rest = source.partition("://")
     if not sign:
-        if not _is_address(what):
-            return what
-        scheme, rest = "", what.removeprefix("//")
-    end = min([rest.find(one) for one in "/?#\\" if one in rest], default=len(rest))
+        if not _is_address(source):
+            return source
+        scheme, rest = "", source.removeprefix("//")
+    end = min([rest.find(mark) for mark in "/?#\\" if mark in rest], default=len(rest))
     host = rest[:end].rpartition("@")[2].lower()
     scheme = scheme.lower()
     for port in [":80"] * (scheme in ("http", "")) + [":443"] * (scheme in ("https", "")):
         host = host.removesuffix(port)
-    kind = "" if not asked or scheme in ("", "http", "https") else f"{scheme}:"
+    kind = "" if not query_scheme or scheme in ("", "http", "https") else f"{scheme}:"
     return f"{kind}//{host.rstrip('.')}{rest[end:] if rest[end:] != '/' else ''}"
 
 
-def _raise_unknown(what: str, kind: str) -> Resolved:
-    said = f" names {ascii(what)[:80]}, and there is no such {kind} that you may see"
-    raise NotFound(Template(field("made_from"), said), _MADE_FROM_FIX)
+def _raise_unknown(source: str, kind: str) -> Resolved:
+    problem = f" names {ascii(source)[:80]}, and there is no such {kind} that you may see"
+    raise NotFound(Template(field("made_from"), problem), _MADE_FROM_FIX)

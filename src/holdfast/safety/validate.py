@@ -48,7 +48,7 @@ _JSON_KINDS = {
 _CONTEXT_CHARS = 16 * 1024  # before and after an excerpt, where the rest of a secret may be
 
 
-def text(value: object, cap: int, what: str = "a note", before: str = "", allowed: bool = False) -> str:
+def check_text(value: object, max_bytes: int, description: str = "a note", before: str = "", allowed: bool = False) -> str:
     """Return a text that may be stored; secrets that are also in the text `before`, or if `allowed` all secrets, may stay."""
     value = decode_text(value)
     if not value.strip().strip("\ufeff"):
@@ -56,12 +56,12 @@ def text(value: object, cap: int, what: str = "a note", before: str = "", allowe
     if "\0" in value:
         raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
     size = len(encode_text(value))
-    if size > cap:
-        more = ", or raise notes.max_bytes" if what == "a note" else ""
+    if size > max_bytes:
+        more = ", or raise notes.max_bytes" if description == "a note" else ""
         fix = f"Split it, keep a summary with a pointer to the source{more}"
-        raise TooLarge(f"{what} may have {cap:,} bytes, this has {size:,}", fix)
+        raise TooLarge(f"{description} may have {max_bytes:,} bytes, this has {size:,}", fix)
     if not allowed:
-        reject_secrets(value, what, before)
+        reject_secrets(value, description, before)
     return value
 
 
@@ -77,28 +77,29 @@ def decode_text(value: object) -> str:
     return value
 
 
-def reject_secrets(value: str, what: str, before: str = "", fix: str | Template = "") -> None:
+def reject_secrets(value: str, description: str, before: str = "", fix: str | Template = "") -> None:
     """Raise SecretFound, which names the rule and the line but never the secret (S2)."""
-    value = _as_seen(value)
+    value = _strip_hidden(value)
     if is_surely_clean(value):
         return
     from holdfast.safety import secrets
 
-    found = tuple([one for one in secrets.find_secrets(value) if not before or value[one.start : one.end] not in before])
+    matches = secrets.find_secrets(value)
+    found = tuple([match for match in matches if not before or value[match.start : match.end] not in before])
     if found:
         insist = command("store --allow-secret WHY")
         fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
-        raise SecretFound(f"{what} seems to hold a secret: {secrets.describe(value, found)}", fix)
+        raise SecretFound(f"{description} seems to hold a secret: {secrets.describe(value, found)}", fix)
 
 
-def allow_secret(body: str, origin: str, why: object) -> tuple[str, str]:
+def allow_secret(body: str, origin: str, reason: object) -> tuple[str, str]:
     """Return which secrets a person keeps and why, for the ledger, and the text without them."""
     if origin != ORIGINS[0]:
         raise Refused("only a person may keep a secret, and this comes from " + origin, "Store it with redact=True")
-    if not isinstance(why, str) or not why.strip():
+    if not isinstance(reason, str) or not reason.strip():
         such = Template("Such as ", argument("allow_secret", "a test account"))
         raise UsageError(Template(field("allow_secret"), " must say why, in words"), such)
-    reason = one_line(why, "reason", 500)
+    reason = check_line(reason, "reason", 500)
     reject_secrets(reason, "the reason", fix="Say why without it")
     clean, rules = redact(body)
     return (f"{', '.join(rules)}: {reason}" if rules else "", clean)
@@ -109,7 +110,7 @@ def redact(value: str) -> tuple[str, tuple[str, ...]]:
 
     If hidden characters split a secret, they are removed too; raise TooLarge if the text is too long to search.
     """
-    seen = _as_seen(value) if isinstance(value, str) else ""  # `text` rejects other types
+    seen = _strip_hidden(value) if isinstance(value, str) else ""  # `text` rejects other types
     if is_surely_clean(seen):
         return value, ()
     from holdfast.safety import secrets
@@ -118,7 +119,7 @@ def redact(value: str) -> tuple[str, tuple[str, ...]]:
     return (clean, rules) if rules else (value, ())
 
 
-def _as_seen(value: str) -> str:
+def _strip_hidden(value: str) -> str:
     """Return the text without hidden characters, which must not hide a secret."""
     if value.isascii() and "\x1b" not in value and "\b" not in value:
         return value
@@ -127,7 +128,7 @@ def _as_seen(value: str) -> str:
     return hidden_chars.remove_hidden(value)
 
 
-def without_secrets(value: str) -> str:
+def hide_secrets(value: str) -> str:
     """Return the text as it may be shown: with the names of rules in place of secrets."""
     return redact_or_withhold(value)[0]
 
@@ -139,7 +140,7 @@ class Excerpt(str):
     after: str
 
 
-def excerpt(piece: str, before: str, after: str) -> str:
+def make_excerpt(piece: str, before: str, after: str) -> str:
     """Return a part of a text together with its context; the line ending after it is not part of it."""
     if piece.endswith("\r") and after.startswith("\n"):
         piece, after = piece[:-1], "\r" + after
@@ -150,7 +151,7 @@ def excerpt(piece: str, before: str, after: str) -> str:
     return made
 
 
-def with_context(value: str) -> str:
+def join_context(value: str) -> str:
     """Return a text with the text around it, as far as that is known."""
     return f"{value.before}{value}{value.after}" if isinstance(value, Excerpt) else value
 
@@ -165,7 +166,7 @@ def redact_or_withhold(value: str) -> tuple[str, tuple[str, ...]]:
 
 def _redact_excerpt(value: Excerpt) -> tuple[str, tuple[str, ...]]:
     """Redact secrets that reach into or out of the excerpt, then those within it."""
-    before, piece, after = _as_seen(value.before), _as_seen(value), _as_seen(value.after)
+    before, piece, after = _strip_hidden(value.before), _strip_hidden(value), _strip_hidden(value.after)
     whole, start, end = f"{before}{piece}{after}", len(before), len(before) + len(piece)
     if is_surely_clean(whole):
         return str(value), ()
@@ -180,16 +181,16 @@ def _redact_excerpt(value: Excerpt) -> tuple[str, tuple[str, ...]]:
     return clean, tuple(dict.fromkeys([*[hit.rule for hit in hits], *rules]))
 
 
-def string(value: object, what: str, needed: bool = False) -> str | None:
+def check_string(value: object, field_name: str, required: bool = False) -> str | None:
     """Return a string, or None if it may be left out."""
-    if isinstance(value, str) or (value is None and not needed):
+    if isinstance(value, str) or (value is None and not required):
         return value
-    raise UsageError(Template(field(what), f" must be a string, not {type(value).__name__}"), f"Give the {what}")
+    raise UsageError(Template(field(field_name), f" must be a string, not {type(value).__name__}"), f"Give the {field_name}")
 
 
-def session(session: object, client: object, needed: bool = False) -> tuple[Any, Any]:
+def check_session(session: object, client: object, required: bool = False) -> tuple[Any, Any]:
     """Return the session and its client."""
-    return string(session, "session", needed), string(client, "client")
+    return check_string(session, "session", required), check_string(client, "client")
 
 
 def encode_text(value: str) -> bytes:
@@ -200,47 +201,47 @@ def encode_text(value: str) -> bytes:
         raise InvalidText(f"not Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
 
 
-def key(value: object, otherwise: str | Template = "or leave it out and one is made") -> str:
+def check_key(value: object, fix: str | Template = "or leave it out and one is made") -> str:
     """Return a valid key; it is never changed, so that two keys cannot collide."""
     if isinstance(value, str) and KEY_PATTERN.match(value):
         return value
-    what = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_json_kind(value)}"
+    problem = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_json_kind(value)}"
     rule = "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; "
-    raise InvalidKey(what, Template(rule, otherwise))
+    raise InvalidKey(problem, Template(rule, fix))
 
 
-def existing_key(value: object) -> str:
+def check_existing_key(value: object) -> str:
     """Return the key of a note that should exist; the error explains files whose name is not a key."""
-    return key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))
+    return check_key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))
 
 
-def name(value: object, what: str) -> str:
+def check_name(value: object, kind: str) -> str:
     """Return a valid id of a project, agent or session."""
     if not isinstance(value, str) or not is_name(value):
         raise InvalidKey(
-            f"not a valid {what}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+            f"not a valid {kind}: {_show(value)}", "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
         )
     return value
 
 
-def note_type(value: object) -> str:
-    return choice(value, TYPES, "type")
+def check_note_type(value: object) -> str:
+    return check_choice(value, TYPES, "type")
 
 
-def origin(value: object) -> str:
-    return choice(value, ORIGINS, "origin")
+def check_origin(value: object) -> str:
+    return check_choice(value, ORIGINS, "origin")
 
 
-def note_properties(type: object, origin_: object, expected: object) -> None:
+def check_note_properties(type: object, origin: object, expected: object) -> None:
     """Reject an invalid type, origin or expected version; only None counts as not given."""
     if type is not None:
-        note_type(type)
-    if origin_ is not None:
-        origin(origin_)
-    string(expected, "expected")
+        check_note_type(type)
+    if origin is not None:
+        check_origin(origin)
+    check_string(expected, "expected")
 
 
-def tags(values: tuple[str, ...]) -> tuple[str, ...]:
+def check_tags(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return at most 64 tags of at most 100 characters, each on one line."""
     if len(values) > 64:
         raise TooLarge(f"a note may have 64 tags, this has {len(values)}", "Give fewer")
@@ -253,50 +254,54 @@ def tags(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-def one_line(value: object, what: str, most: int = 2000) -> str:
-    """Return a subject, label or value of a fact: one line of at most `most` characters."""
+def check_line(value: object, field_name: str, max_chars: int = 2000) -> str:
+    """Return a subject, label or value of a fact: one line of at most `max_chars` characters."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidText(f"empty {what}", "A fact has a subject, a label and a value")
+        raise InvalidText(f"empty {field_name}", "A fact has a subject, a label and a value")
     if not value.isprintable() and _CONTROL.search(value):
-        raise InvalidText(f"a line break or control character in the {what}", "A fact stands on one line")
-    if len(value) > most:
-        raise TooLarge(f"the {what} of a fact may have {most} characters, this has {len(value)}", "Store it as a note")
+        raise InvalidText(f"a line break or control character in the {field_name}", "A fact stands on one line")
+    if len(value) > max_chars:
+        raise TooLarge(
+            f"the {field_name} of a fact may have {max_chars} characters, this has {len(value)}", "Store it as a note"
+        )
     return " ".join(value.split(" ")).strip()
 
 
-def label(value: object) -> str:
+def check_label(value: object) -> str:
     """Return the label of a fact: the text before its colon, without `**` around it."""
-    text_ = strip_bold(one_line(value, "label", 200))
-    if ":" in text_:
-        raise InvalidText(f"a colon in the label {_show(text_)}", "The label is the text before the colon")
-    if text_.startswith("~~"):
-        raise InvalidText(f"the label {_show(text_)} begins with ~~, which marks a closed fact", "Leave the ~~ out")
-    return text_
+    label = strip_bold(check_line(value, "label", 200))
+    if ":" in label:
+        raise InvalidText(f"a colon in the label {_show(label)}", "The label is the text before the colon")
+    if label.startswith("~~"):
+        raise InvalidText(f"the label {_show(label)} begins with ~~, which marks a closed fact", "Leave the ~~ out")
+    return label
 
 
-def fact(
-    subject: object, label_: object, value: object, is_redacting: bool, *, reads_back: Callable[[str, str], bool]
+def check_fact(
+    subject: object, label: object, value: object, is_redacting: bool, *, reads_back: Callable[[str, str], bool]
 ) -> tuple[str, str, str, tuple[str, ...]]:
     """Return a valid subject, label and value, and the rules whose names replace secrets in the value.
 
     `reads_back` tells whether a line with this label and value is parsed as exactly that. Only the value is redacted, but the
     label helps to recognize a secret.
     """
-    about, name, said = one_line(subject, "subject", 200), label(label_), one_line(value, "value")
-    before = f"{about}\n{name}: "
-    clean, rules = redact(before + said) if is_redacting else (before + said, ())
+    valid_subject, valid_label = check_line(subject, "subject", 200), check_label(label)
+    valid_value = check_line(value, "value")
+    before = f"{valid_subject}\n{valid_label}: "
+    clean, rules = redact(before + valid_value) if is_redacting else (before + valid_value, ())
     if clean.startswith(before):
-        said = clean.removeprefix(before)
-    fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
-    reject_secrets(before + said, "the fact", fix=fix)
-    if not reads_back(name, said):
+        valid_value = clean.removeprefix(before)
+    secret_fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
+    reject_secrets(before + valid_value, "the fact", fix=secret_fix)
+    if not reads_back(valid_label, valid_value):
         raise InvalidText(
-            f"the value {_show(said)} reads like a closed fact", "Leave out `superseded DATE`; give the date of the fact itself"
+            f"the value {_show(valid_value)} reads like a closed fact",
+            "Leave out `superseded DATE`; give the date of the fact itself",
         )
-    return about, name, said, rules
+    return valid_subject, valid_label, valid_value, rules
 
 
-def path(value: object) -> tuple[str, ...]:
+def check_path(value: object) -> tuple[str, ...]:
     """Return the parts of a path in the file tree; `/memories/x` and `x` are the same, other absolute paths are rejected."""
     if not isinstance(value, str) or not value.strip():
         raise InvalidPath("an empty path", "Name a file, such as notes/today.md")
@@ -336,10 +341,10 @@ def _normalize(value: str) -> str:
     return unicodedata.normalize("NFKC", value)
 
 
-def choice(value: object, allowed: tuple[str, ...], what: str) -> str:
+def check_choice(value: object, allowed: tuple[str, ...], field_name: str) -> str:
     """Return one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise UsageError(f"unknown {what} {_show(value)}", f"One of: {', '.join(allowed)}")
+        raise UsageError(f"unknown {field_name} {_show(value)}", f"One of: {', '.join(allowed)}")
     return value
 
 
@@ -349,5 +354,5 @@ def _json_kind(value: object) -> str:
 
 
 def _show(value: object) -> str:
-    text_ = without_secrets(value if isinstance(value, str) else repr(value))
-    return ascii(text_ if len(text_) <= 80 else text_[:77] + "...")
+    shown = hide_secrets(value if isinstance(value, str) else repr(value))
+    return ascii(shown if len(shown) <= 80 else shown[:77] + "...")

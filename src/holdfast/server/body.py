@@ -140,4 +140,6 @@ def _reject_constant(name: str) -> None:
     raise ValueError(name)
 
 
-_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_number, object_pairs_hook=json_lines.unique_fields)
+_DECODER = json.JSONDecoder(
+    parse_constant=_reject_constant, parse_float=_number, object_pairs_hook=json_lines.reject_duplicate_fields
+)

@@ -54,14 +54,14 @@ class Gateway:
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
         self._ready_at = -1.0
-        self._settings_stamp = config.config_file_id(self.home)
+        self._settings_stamp = config.read_config_file_id(self.home)
         self._load_settings()
 
     def config(self) -> Config:
         """Return the current settings, read again if their file changed: a person may disable memory while we run."""
-        if config.config_file_id(self.home) != self._settings_stamp:
+        if config.read_config_file_id(self.home) != self._settings_stamp:
             with self._lock:
-                stamp = config.config_file_id(self.home)
+                stamp = config.read_config_file_id(self.home)
                 if stamp != self._settings_stamp:  # no other thread has read them since
                     before = self._closables()
                     self._load_settings(self._gate.missed)

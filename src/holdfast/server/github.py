@@ -11,7 +11,7 @@ import os
 import time
 
 from holdfast.base import dates
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest, keyed_digest
 from holdfast.base.record import Record
 from holdfast.errors import Busy, HoldfastError, NotFound, TooMany, Trouble, Unreached, UsageError
@@ -121,7 +121,7 @@ class _Review:
     def run(self) -> Reviewed:
         before = None if self._wanted.again else self._reviews.get(*self._names)
         if before is not None:
-            return self._result(False, timestamp(before.reviewed_at))
+            return self._result(False, format_timestamp(before.reviewed_at))
         left = self._reviews.claimed(*self._names)
         self._mark = _Mark(self._reviews.secret(), self._subject, self._wanted, left)
         found = self._find() if self._mark.may_be_there else None
@@ -154,7 +154,7 @@ class _Review:
         now = int(dates.clock())
         self._reviews.record(*self._names, holder=holder, now=now)
         id = row.get("id")
-        return self._result(posted, timestamp(now), id if isinstance(id, int) else None)
+        return self._result(posted, format_timestamp(now), id if isinstance(id, int) else None)
 
     def _result(self, posted: bool, when: str, id: int | None = None) -> Reviewed:
         return Reviewed(posted, self._wanted.owner, self._wanted.repo, self._wanted.pr_number, when, id)

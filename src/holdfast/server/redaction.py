@@ -17,7 +17,7 @@ from holdfast.access import Role
 from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
 from holdfast.safety.model_text import escape_markup, show_hidden
 from holdfast.safety.secrets.prefilter import is_surely_clean
-from holdfast.safety.validate import redact_or_withhold, with_context
+from holdfast.safety.validate import join_context, redact_or_withhold
 from holdfast.server.route import Reply, Route
 
 
@@ -36,7 +36,7 @@ def redact(route: Route, reply: Reply, role: Role) -> Reply:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield with_context(value)
+        yield join_context(value)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)

@@ -119,7 +119,7 @@ def open_file(home: str, path: str) -> int | None:
             return None
 
 
-def read_file(folder: Folder, name: str, most_bytes: int = NOTE_FILE_BYTES) -> FileContent | None:
+def read_file(folder: Folder, name: str, max_bytes: int = NOTE_FILE_BYTES) -> FileContent | None:
     """Return a file, or None if it does not exist; raise `Damaged` for a link, a special file or one that is too large."""
     try:
         fd = os.open(name, _READ, dir_fd=folder.fd)
@@ -134,14 +134,14 @@ def read_file(folder: Folder, name: str, most_bytes: int = NOTE_FILE_BYTES) -> F
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise Damaged(f"{folder.name}/{name} is not a regular file", Template("Remove it; run ", DOCTOR))
-        if info.st_size > most_bytes:
-            raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; the most read is {most_bytes:,}", "Split the file")
-        data = _read_all(fd, info.st_size, most_bytes)
+        if info.st_size > max_bytes:
+            raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; the most read is {max_bytes:,}", "Split the file")
+        data = _read_all(fd, info.st_size, max_bytes)
     except OSError as error:
         raise from_os(error, f"cannot read {folder.name}/{name}") from error
     finally:
         os.close(fd)
-    return FileContent(data, file_id_of(info), int(info.st_mtime))
+    return FileContent(data, make_file_id(info), int(info.st_mtime))
 
 
 def _read_all(fd: int, size: int, most_bytes: int) -> bytes:
@@ -154,7 +154,7 @@ def _read_all(fd: int, size: int, most_bytes: int) -> bytes:
     return data
 
 
-def file_id_of(info: os.stat_result) -> FileId:
+def make_file_id(info: os.stat_result) -> FileId:
     """Return the id of a file from its stat."""
     return info.st_ino, info.st_ctime_ns, info.st_size
 
@@ -162,7 +162,7 @@ def file_id_of(info: os.stat_result) -> FileId:
 def file_id(folder: Folder, name: str) -> FileId | None:
     """Return the id of a file, or None if it does not exist."""
     try:
-        return file_id_of(os.stat(name, dir_fd=folder.fd, follow_symlinks=False))
+        return make_file_id(os.stat(name, dir_fd=folder.fd, follow_symlinks=False))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
 
     class FolderState(Protocol):
-        """What the index knows of a folder."""
+        """What the index records about a folder."""
 
         @property
         def fingerprint(self) -> int: ...
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
             """Return the folders of these scopes that differ from the index."""
 
         def find_folder_change(self, scope: str, part: str) -> FolderChange | None:
-            """Compare one folder with the index, whatever was known of it."""
+            """Compare one folder with the index, even if it was marked as current."""
 
         def mark_current(self, scope: str, part: str) -> None:
             """Note that the changes found in a folder are indexed."""
@@ -196,7 +196,7 @@ class FileChanges:
     # --- inotify -----------------------------------------------------------------------------------------------------
 
     def _read_events(self) -> list[FolderChange]:
-        """Return what the kernel reported; from the second refresh on, since a single command would not profit."""
+        """Return the changes that the kernel reported; from the second refresh on, because one command does not need them."""
         if self._refreshes < 2:
             return []
         if self._watch is not None and self._watch.pid != os.getpid():

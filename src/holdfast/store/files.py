@@ -64,7 +64,7 @@ class FileStore:
         return [path for path, is_scope in self._list_shelf() if not is_scope]
 
     def _list_shelf(self) -> Iterator[tuple[str, bool]]:
-        """Yield what lies where scopes do, and whether it is a scope."""
+        """Yield every path where scopes are stored, and whether it is a scope."""
         root = atomic.open_folder(self.home, ("shelf",))
         if root is None:
             return
@@ -110,7 +110,7 @@ class FileStore:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                yield Entry(entry.name, atomic.file_id_of(info), stat.S_ISREG(info.st_mode))
+                yield Entry(entry.name, atomic.make_file_id(info), stat.S_ISREG(info.st_mode))
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         folder = self._open(scope_folder, part)
@@ -188,7 +188,7 @@ class FileStore:
                             raise Changed
                         check()
                         atomic.rename(folder, temp, folder, name)
-                    written = atomic.file_id_of(os.fstat(fd))
+                    written = atomic.make_file_id(os.fstat(fd))
                 except BaseException:
                     atomic.discard_temp(folder, fd, temp)
                     raise
@@ -305,8 +305,10 @@ class FileStore:
         return os.path.lexists(os.path.join(self.home, "shelf", scope.folder, "index.md"))
 
     def has_current_listing(self, scope: Scope) -> bool:
-        """Return whether this scope has an index.md that is not older than the last file that came, went or was replaced
-        among its notes: a process may have died before it wrote the file."""
+        """Return whether index.md is at least as new as the last created, deleted or replaced note of this scope.
+
+        A process may have died before it wrote the file.
+        """
         folder = os.path.join(self.home, "shelf", scope.folder)
         try:
             listing, notes = os.lstat(os.path.join(folder, "index.md")), os.lstat(os.path.join(folder, "notes"))
@@ -429,7 +431,7 @@ def stat_entry(folder: str, name: str) -> Entry | None:
         info = os.stat(os.path.join(folder, name), follow_symlinks=False)
     except OSError:
         return None
-    return Entry(name, atomic.file_id_of(info), stat.S_ISREG(info.st_mode))
+    return Entry(name, atomic.make_file_id(info), stat.S_ISREG(info.st_mode))
 
 
 def _rename_all(folder: Folder, temps: list[tuple[str, str]]) -> None:
@@ -462,7 +464,7 @@ def _sync_folders(*folders: Folder) -> None:
 def _combine_file_ids(folder: Folder, with_names: bool) -> tuple[int, list[str]]:
     """Return the fingerprints of a folder's files combined with XOR, and the names that need a second look.
 
-    The same as `fingerprint_of` for each file, but written out: a recall in a new process stats every note.
+    The same as `file_fingerprint` for each file, but inlined: a recall in a new process stats every note.
     """
     total, odd = 0, []
     if with_names:

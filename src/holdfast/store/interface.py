@@ -224,7 +224,7 @@ class Store(Protocol):
         """Return the folder of every scope."""
 
     def list_strays(self) -> list[str]:
-        """Return what lies among the scopes and is not one."""
+        """Return the paths among the scopes that are not scopes."""
 
     def list_misnamed(self, scope_folder: str) -> list[str]:
         """Return the paths in a scope that are not UTF-8 and cannot be requested."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import InvalidPath, NotFound, TooLarge
@@ -34,7 +34,7 @@ class TrashName(Record):
 
 def format_trash_name(key: str, seconds: float, number: int) -> str:
     """Return the name that a note gets in trash or archive."""
-    return f"{key}--{timestamp(seconds).replace('-', '').replace(':', '')}-{number:08x}.md"
+    return f"{key}--{format_timestamp(seconds).replace('-', '').replace(':', '')}-{number:08x}.md"
 
 
 def parse_trash_name(name: str) -> TrashName | None:

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
         def exposed(self) -> bool: ...
 
 
-MOST = 500  # notes that index.md lists; for a scope with more, their number follows the list
-_EXCERPT = 120  # characters of a text that a line shows,
-_READ = 200  # from the first so many
+MAX_NOTES = 500  # notes that index.md lists; the number of the others follows the list
+_EXCERPT = 120  # characters of a text that a line shows
+_READ = 200  # characters of a text from which they are taken
 _QUARANTINED = "not shown here before a person approved it: `holdfast review`"  # some clients load index.md as it is
 _HEAD = "<!-- Made by holdfast from the notes beside it; changes here are overwritten. -->\n"
 _CLOSED_FACTS = ("- ~~[", "* ~~[", "+ ~~[", "~~[")
@@ -91,20 +91,20 @@ def render_line(note: ListedNote) -> str:
     """Return the line of one note: its key, type, date and the beginning of its text."""
     text = note.text
     if note.exposed:
-        from holdfast.safety.validate import without_secrets
+        from holdfast.safety.validate import hide_secrets
 
-        text = without_secrets(text)  # without the secret that it seems to contain
+        text = hide_secrets(text)  # without the secret that it seems to contain
     excerpt = _QUARANTINED if note.quarantined else _shorten(text, len(text) if note.exposed else _READ)
     name = _escape(note.key)
     mark = ", in quarantine" if note.quarantined else ""
     return f"- [{name}](notes/{name}.md) ({note.type}, {note.date}{mark}): {excerpt}\n"
 
 
-def _shorten(text: str, most: int) -> str:
-    """Return the beginning of a text on one line, from its first `most` characters, without closed facts."""
+def _shorten(text: str, max_chars: int) -> str:
+    """Return the beginning of a text on one line, from its first `max_chars` characters, without closed facts."""
     if "~~[" in text:
         text = "\n".join([row for row in text.split("\n") if not row.lstrip().startswith(_CLOSED_FACTS)])
-    flat = " ".join(_escape(text[:most]).split())
+    flat = " ".join(_escape(text[:max_chars]).split())
     return flat if len(flat) <= _EXCERPT else flat[: _EXCERPT - 3].rstrip() + "..."
 
 
@@ -112,6 +112,6 @@ def _escape(text: str) -> str:
     """Return a text as a briefing shows it; most texts need no change, and then nothing is imported."""
     if text.isascii() and text.replace("\n", "").isprintable() and not ("<" in text or "```" in text or "~~~" in text):
         return text
-    from holdfast.safety.escape import safe
+    from holdfast.safety.escape import escape_text
 
-    return safe(text).replace("\n", " ")
+    return escape_text(text).replace("\n", " ")

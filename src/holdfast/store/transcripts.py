@@ -265,7 +265,7 @@ class TranscriptFiles:
                     info = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
-                found.append(Entry(f"{client}/{entry.name}", atomic.file_id_of(info), stat.S_ISREG(info.st_mode)))
+                found.append(Entry(f"{client}/{entry.name}", atomic.make_file_id(info), stat.S_ISREG(info.st_mode)))
         return found
 
     def _open(self, *parts: str) -> Folder | None:

@@ -87,7 +87,7 @@ class FileTree:
                 atomic.sync_folder(folder)
             except OSError as error:
                 raise from_os(error, f"cannot write {path}") from error
-        return FileContent(data, atomic.file_id_of(info), int(info.st_mtime))
+        return FileContent(data, atomic.make_file_id(info), int(info.st_mtime))
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
         """Create a file by linking it into place: that never overwrites a file that another program created meanwhile."""
@@ -159,7 +159,7 @@ class FileTree:
                         info = os.stat(name, dir_fd=folder.fd, follow_symlinks=False)
                     except FileNotFoundError:
                         continue
-                    yield Entry(path + name, atomic.file_id_of(info), stat.S_ISREG(info.st_mode))
+                    yield Entry(path + name, atomic.make_file_id(info), stat.S_ISREG(info.st_mode))
                 deeper = path.count("/") < _DEPTH
                 folders[:] = [name for name in folders if deeper and atomic.is_visible(folder, name)]
 

@@ -38,9 +38,7 @@ class LeftOut:
     def add(self, scope: Scope, name: str, why: str) -> None:
         self.count += 1
         if len(self.notes) < _MAX_NAMED:
-            self.notes.append(
-                {"scope": str(scope), "name": validate.without_secrets(name), "why": validate.without_secrets(why)}
-            )
+            self.notes.append({"scope": str(scope), "name": validate.hide_secrets(name), "why": validate.hide_secrets(why)})
 
     def as_dict(self) -> Row:
         return {"count": self.count, "notes": self.notes}
@@ -109,7 +107,7 @@ def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:
     taken = {(scope.kind, name[:-3]) for scope, name in names} if invalid else set()
     keys: dict[NoteFileName, str] = {}
     for scope, name in invalid:
-        title = validate.without_secrets(name[:-3])
+        title = validate.hide_secrets(name[:-3])
         while (scope.kind, key := derive_key(title)) in taken:
             title += " ."  # key_of adds a hash to such a title
         taken.add((scope.kind, key))
@@ -118,7 +116,7 @@ def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:
 
 
 def _is_key(name: str) -> bool:
-    return bool(KEY_PATTERN.match(name)) and (prefilter.is_surely_clean(name) or validate.without_secrets(name) == name)
+    return bool(KEY_PATTERN.match(name)) and (prefilter.is_surely_clean(name) or validate.hide_secrets(name) == name)
 
 
 def _export_note(
@@ -159,8 +157,8 @@ def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNo
 
 def _check_importable(row: Row, max_bytes: int) -> None:
     """Raise the error that an import would raise for this record, which would reject the whole export."""
-    validate.text(row["text"], max_bytes, allowed=True)  # its secrets are masked
-    validate.tags(tuple(row["tags"]))
+    validate.check_text(row["text"], max_bytes, allowed=True)  # its secrets are masked
+    validate.check_tags(tuple(row["tags"]))
     if row["valid_to"] and row["valid_to"] <= row["valid_from"]:
         what = Template(field("valid_to"), f" {row['valid_to']} is not after ", field("valid_from"), f" {row['valid_from']}")
         raise UsageError(what, Template("A text is true from one day to a later one: say ", field("valid_from"), " too"))

@@ -36,7 +36,7 @@ def set_fact(
     redact: bool,
 ) -> FactSet:
     """Write `label: value` into the note of a subject, as of a day; see `Memory.fact`."""
-    subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=facts.reads_back)
+    subject, label, value, rules = validate.check_fact(subject, label, value, redact, reads_back=facts.reads_back)
     day = dates.parse_day_or_moment(on, "on") if on is not None else dates.now()[:10]
     key = _find_key(context, subject, scope)
     edits: list[facts.FactEdit] = []
@@ -85,7 +85,7 @@ def list_facts(
     moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else dates.now()
     for name in (subject, label):
         if name is not None:
-            validate.one_line(name, "subject or label")
+            validate.check_line(name, "subject or label")
     if not context.config.enabled:
         return []
     folders = context.visible_folders(scope)

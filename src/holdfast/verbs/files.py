@@ -85,7 +85,7 @@ class Files:
     def rename(self, old: str, new: str, *, scope: str = "project") -> None:
         """Move a file or folder; raise Conflict if the target exists."""
         parts, tree, target_scope = self._resolve(old, scope, writing=True)
-        target = validate.path(new)
+        target = validate.check_path(new)
         self._check_may_brief(target)
         validate.reject_secrets(new, "a path", fix="Give it another name")
         if not parts or not target:
@@ -98,7 +98,7 @@ class Files:
             self._context.require_enabled()
             self._context.check_caller_names()
             validate.reject_secrets(str(path), "a path", fix="Give it another name")
-        target_scope, parts = self._context.scope(scope), validate.path(path)
+        target_scope, parts = self._context.scope(scope), validate.check_path(path)
         if writing:
             self._check_may_brief(parts)
         return parts, self._context.store.tree(target_scope.folder), target_scope
@@ -134,6 +134,6 @@ class Files:
         seen: tuple[int, int, int] | None,
         before: str = "",
     ) -> None:
-        data = validate.encode_text(text if not text.strip() else validate.text(text, FILE_BYTES, "a file", before))
+        data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))
         written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([("", text)]))
         self._context.update_index(lambda: self._context.sync.index_file(target_scope.folder, "/".join(parts), written))

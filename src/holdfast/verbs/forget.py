@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def forget_key(context: Context, key: str, kind: str | None, expected: str | None) -> list[Scope]:
     """Move the visible note with this key to the trash; return the scopes that had it."""
-    scopes = context.scopes_with_key(validate.existing_key(key), kind)
+    scopes = context.scopes_with_key(validate.check_existing_key(key), kind)
     scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.find_archived(scope, [key]))
     return forget(context, scopes, key, expected)
 
@@ -86,7 +86,7 @@ def list_trash(context: Context, kind: str | None) -> list[TrashedNote]:
 def restore(context: Context, key: str, kind: str | None, under: str | None) -> tuple[str, Scope]:
     """Restore the note that was forgotten or archived last under this key; return its key now and its scope."""
     otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
-    name = validate.key(under if under is not None else key, otherwise)
+    name = validate.check_key(under if under is not None else key, otherwise)
     for scope in context.visible_scopes(kind):
         trashed = context.store.list_trash(scope, key)
         if trashed:
@@ -126,7 +126,7 @@ def forget_session(context: Context, session: str, client: str | None) -> Forgot
         moved = [file for file in files if _is_transcript_of(file, session, client) and file.move_to_trash(time)]
         if moved:
             _refresh_transcripts(context, scope)
-            until = dates.timestamp(dates.clock() + context.config.trash_days * 86400)
+            until = dates.format_timestamp(dates.clock() + context.config.trash_days * 86400)
             return Forgotten(True, session, scope, until)
     return Forgotten(False, session)
 
@@ -143,7 +143,7 @@ def restore_session(context: Context, session: str, client: str | None) -> Logge
             if not file.restore(name):
                 raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
             _refresh_transcripts(context, scope)
-            turns = sum([transcript.parse(line.data) is not None for line in file.read_lines()])
+            turns = sum([transcript.parse_line(line.data) is not None for line in file.read_lines()])
             return Logged(session, file_client, turns, 0, file.path)
     raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
 
@@ -154,6 +154,6 @@ def _refresh_transcripts(context: Context, scope: Scope) -> None:
 
 def _is_transcript_of(file: Transcript, session: str, client: str | None) -> bool:
     file_client, _, name = file.name.partition("/")
-    if name != f"{transcript.file_name(session)}.jsonl":
+    if name != f"{transcript.make_file_name(session)}.jsonl":
         return False
-    return client is None or file_client == transcript.file_name(client)
+    return client is None or file_client == transcript.make_file_name(client)

@@ -144,7 +144,7 @@ def forget_by_source(context: Context, source: str, *, revert: bool, dry_run: bo
         binned=_touched(affected.trashed),
         transcripts=_list_transcripts(context, folders, source),
         dry_run=dry_run,
-        restorable_until=dates.timestamp(dates.clock() + context.config.trash_days * 86400) if is_restorable else None,
+        restorable_until=dates.format_timestamp(dates.clock() + context.config.trash_days * 86400) if is_restorable else None,
         refused=str(refused or ""),
     )
 
@@ -231,7 +231,7 @@ def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: 
     found = [*trashed, *[_suspect(context, *note, suspects) for note in notes]]
     tainted = [suspect for suspect in found if suspect and suspect.taint(lambda _: f"note:{name}")]
     if not tainted:
-        raise NotFound(f"no note {validate.without_secrets(name)[:80]!r}", Template(command("list"), " shows what there is"))
+        raise NotFound(f"no note {validate.hide_secrets(name)[:80]!r}", Template(command("list"), " shows what there is"))
     return tainted
 
 
@@ -275,7 +275,7 @@ def _list_transcripts(context: Context, folders: tuple[str, ...], source: str) -
     kind, session = trust.parse_source_query(source)
     if kind != "session":
         return ()
-    wanted = f"/{transcript.file_name(session)}.jsonl"
+    wanted = f"/{transcript.make_file_name(session)}.jsonl"
     return tuple(
         [
             f"{folder}/transcripts/{entry.name}"
@@ -325,7 +325,7 @@ def _record_decision(context: Context, action: str, suspects: list[_Suspect], so
     """Record a person's decision before it is carried out, and reject the tainted texts; an agent's is not recorded."""
     for suspect in suspects if context.origin == "user" else ():
         subject = review.record_decision(
-            context, action, suspect.scope, suspect.key, suspect.parsed.header.id, source=validate.without_secrets(source)
+            context, action, suspect.scope, suspect.key, suspect.parsed.header.id, source=validate.hide_secrets(source)
         )
         texts = [suspect.versions[number].text for number in suspect.tainted]
         context.ledger.purges.reject(suspect.scope.folder, texts, subject)

@@ -15,9 +15,9 @@ from holdfast.base.lazy_re import pattern
 from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, Template, UsageError, command, phrase
 from holdfast.formats import transcript
 from holdfast.formats.importers import chat, noise
-from holdfast.formats.importers.detect import dialect, folder, unknown
-from holdfast.formats.importers.json_source import Source
-from holdfast.formats.importers.message_parts import Tools, message_text
+from holdfast.formats.importers.detect import find_dialect, find_folder, unknown_format_error
+from holdfast.formats.importers.json_source import TranscriptSource
+from holdfast.formats.importers.message_parts import ToolCalls, message_text
 from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader, TranscriptLine
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
@@ -65,7 +65,7 @@ def log(
 
 def check_turns(given: Iterable[Mapping[str, Any]], redact: bool) -> Iterator[TranscriptLine]:
     """Yield the turns of these mappings; raise a typed error, which names the turn's number, for one that may not be stored."""
-    tools = Tools()
+    tools = ToolCalls()
     for number, mapping in enumerate(given, 1):
         yield from _check_mapping(mapping, number, tools, redact)
 
@@ -84,7 +84,7 @@ def import_history(
     is_folder = os.path.isdir(location)
     found: list[Logged] = []
     for file in list_transcripts(location, context.config.home) if is_folder else [location]:
-        with Source(file) as source:
+        with TranscriptSource(file) as source:
             found += _import_source(
                 context, source, client=checked_client, written=written or checked_client, scope=scope, progress=progress,
                 required=not is_folder, kept=kept,
@@ -98,7 +98,7 @@ def import_upload(
     """Import a transcript that was uploaded: an open file, and the name that the sender gave it."""
     context.require_enabled()
     checked_client = _check_name(client, "client's name") if client is not None else None
-    with Source(name, fd) as source:
+    with TranscriptSource(name, fd) as source:
         return _import_source(
             context, source, client=checked_client, written=written or checked_client, scope=scope, progress=Progress(),
             required=True, kept="",
@@ -113,14 +113,14 @@ def list_transcripts(folder: str, home: str) -> Iterator[str]:
 
 
 def _import_source(
-    context: Context, source: Source, *, client: str | None, written: str | None, scope: str, progress: Progress,
+    context: Context, source: TranscriptSource, *, client: str | None, written: str | None, scope: str, progress: Progress,
     required: bool, kept: str,
 ) -> list[Logged]:  # fmt: skip
     """Import the turns of one transcript; raise if it is `required` and cannot be read, else import what can be read."""
     reader = find_reader(source, written, required)
     if reader is None:
         return []
-    writer = _Writer(context, scope=scope, client=client or reader.CLIENT, folder=folder(source, reader), kept=kept)
+    writer = _Writer(context, scope=scope, client=client or reader.CLIENT, folder=find_folder(source, reader), kept=kept)
     source.progress = progress
     progress.start(f"reading {source.name}", source.size)
     try:
@@ -136,23 +136,23 @@ def _import_source(
     return writer.finish_all(source.stem, source.broken)
 
 
-def find_reader(source: Source, written: str | None, required: bool) -> Dialect | None:
+def find_reader(source: TranscriptSource, written: str | None, required: bool) -> Dialect | None:
     """Return the reader of a transcript; None if there is none and it is not `required`."""
     try:
-        reader = dialect(source, written)
+        reader = find_dialect(source, written)
     except HoldfastError:
         if required:
             raise
         return None
     if reader is None and required:
-        raise unknown(source)
+        raise unknown_format_error(source)
     return reader
 
 
-def read_turns(source: Source, reader: Dialect, tools: bool) -> Iterator[tuple[str, TranscriptLine]]:
+def read_turns(source: TranscriptSource, reader: Dialect, tools: bool) -> Iterator[tuple[str, TranscriptLine]]:
     """Yield every turn with its session, without blocks that Holdfast or the client inserted and, unless `tools`, without
     calls and results of tools. A turn that says nothing else is left out."""
-    for turn in reader.turns(source.rows(), source.stem):
+    for turn in reader.parse_turns(source.read_rows(), source.stem):
         if turn.role == "tool" and not tools:
             continue
         text = transcript.strip_own_output(turn.text)
@@ -176,7 +176,7 @@ def context_of_folder(context: Context, folder: str) -> Context:
     return other
 
 
-def _check_mapping(given: object, number: int, tools: Tools, redact: bool) -> Iterator[TranscriptLine]:
+def _check_mapping(given: object, number: int, tools: ToolCalls, redact: bool) -> Iterator[TranscriptLine]:
     """Yield the turns of one mapping; none if it says nothing."""
     try:
         if not isinstance(given, Mapping):
@@ -189,13 +189,13 @@ def _check_mapping(given: object, number: int, tools: Tools, redact: bool) -> It
         raise
     if turn is not None:
         yield turn
-    yield from chat.calls(dict(given), None, tools)
+    yield from chat.parse_tool_calls(dict(given), None, tools)
 
 
 def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None:
     speaker = given.get("speaker") or given.get("name") or None
     if speaker is not None:
-        speaker = validate.one_line(speaker, "speaker", 200)
+        speaker = validate.check_line(speaker, "speaker", 200)
         if not redact:
             validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
     role = transcript.parse_role(given.get("role"), speaker)
@@ -209,7 +209,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
         return None
     if isinstance(text, str):
         text = transcript.truncate(text, transcript.TOOL_BYTES) if role == "tool" else text
-    text = validate.text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
+    text = validate.check_text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
     id = given.get("id")
     return TranscriptLine(
         role, text, str(id) if id is not None and id != "" else None, transcript.parse_time(given.get("time")), speaker
@@ -219,7 +219,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
 def _check_name(value: object, what: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > 500 or not value.isprintable():
         raise InvalidKey(
-            f"not a valid {what}: {ascii(validate.without_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
+            f"not a valid {what}: {ascii(validate.hide_secrets(str(value)))[:80]}", "Use up to 500 characters on one line"
         )
     validate.reject_secrets(value, f"a {what}", fix="Give it another name")
     return value
@@ -307,7 +307,7 @@ class _Writer:
 
     def _transcript_file(self, session: str) -> Transcript:
         """Return the session's file: where it is already, also under an older id of the project, else in the caller's scope."""
-        name = f"{transcript.file_name(self._client)}/{transcript.file_name(session)}.jsonl"
+        name = f"{transcript.make_file_name(self._client)}/{transcript.make_file_name(session)}.jsonl"
         files = [self._context.store.transcripts(scope.folder).open(name) for scope in self._scopes]
         if not files[0].file_id():
             return next((older for older in files[1:] if older.file_id()), files[0])
@@ -337,10 +337,10 @@ class _SessionWriter:
         for line in others:
             if line.number == 1:
                 _parse_header(self._transcript_file, line.data, self._session)
-            elif turn := transcript.parse(line.data):
+            elif turn := transcript.parse_line(line.data):
                 self._add_known(turn)
         pending, self.pending = self.pending, []
-        new = [admitted for turn in pending if (admitted := self._known.admit(turn))]
+        new = [admitted for turn in pending if (admitted := self._known.add_if_new(turn))]
         self._counts.known += len(pending) - len(new)
         turns = [(self._session, turn.id or "", turn.text) for turn in new]
         purged = self._context.purge_filter.find_purged_turns(turns, standing=False)
@@ -348,7 +348,7 @@ class _SessionWriter:
         self._counts.added += len(new)
         self._counts.purged += len(purged)
         self._counts.redacted += sum([_REDACTED in f"{turn.speaker} {turn.text}" for turn in new])
-        lines = [transcript.render(turn) for turn in new]
+        lines = [transcript.render_line(turn) for turn in new]
         if empty and new:
             header = TranscriptHeader(self._session, self._client, new[0].time or dates.now(), self._kept)
             lines.insert(0, transcript.render_header(header))
@@ -400,7 +400,7 @@ def turns_of(
     for line in transcript_file.read_lines(place):
         if header is None:
             header = _parse_header(transcript_file, line.data)
-        elif turn := transcript.parse(line.data):
+        elif turn := transcript.parse_line(line.data):
             yield transcript.to_turn(turn, header, line.number, transcript_file.path)
 
 
@@ -435,7 +435,7 @@ def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcr
 
 def _files_of_session(transcript_files: Transcripts, session: str | None) -> Iterator[Transcript]:
     """Yield the files of a session, or all files of a scope."""
-    wanted = f"/{transcript.file_name(session)}.jsonl" if session is not None else ".jsonl"
+    wanted = f"/{transcript.make_file_name(session)}.jsonl" if session is not None else ".jsonl"
     for entry in transcript_files.entries():
         if entry.regular and entry.name.endswith(wanted):
             yield transcript_files.open(entry.name)
@@ -444,7 +444,7 @@ def _files_of_session(transcript_files: Transcripts, session: str | None) -> Ite
 def _find_line(transcript_file: Transcript, id: str) -> int | None:
     needle = transcript.encode_id(id)
     for line in transcript_file.read_lines():
-        if needle in line.data and (turn := transcript.parse(line.data)) and turn.id == id:
+        if needle in line.data and (turn := transcript.parse_line(line.data)) and turn.id == id:
             return line.number
     return None
 

@@ -45,7 +45,7 @@ def list_projects(context: Context) -> list[KnownProject]:
     """Return the projects of the home by id."""
     if not context.config.enabled or not context.store.exists():
         return []
-    links = context.ledger.projects.links()
+    links = context.ledger.projects.list_links()
     seen, clones = _find_folders(context, links)
     current = context.project_ids()
     found = []
@@ -66,7 +66,7 @@ def list_projects(context: Context) -> list[KnownProject]:
                 id=id,
                 notes=len(notes),
                 sessions=len(transcripts),
-                last_write=dates.timestamp(last / 1e9) if last else "",
+                last_write=dates.format_timestamp(last / 1e9) if last else "",
                 folders=tuple(sorted(folders)),
                 gone=gone,
                 part_of=part_of,
@@ -88,17 +88,17 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     led to it, leads to `new` from now on. Only a person may.
     """
     context.require_person("join two projects", "project adopt")
-    source = _find_existing(context, validate.name(old, "project id"))
+    source = _find_existing(context, validate.check_name(old, "project id"))
     own = context.project_ids()[0]
-    named = validate.name(new, "project id") if new is not None else own
-    target = context.ledger.projects.canonical(named) or named
+    named = validate.check_name(new, "project id") if new is not None else own
+    target = context.ledger.projects.find_project(named) or named
     if old == named:
         fix = "Run it in the folder that should have the memory, or name that project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
         _find_existing(context, named)
     notes = len([one for one in context.store.entries(f"projects/{source}", "notes") if one.name.endswith(".md")])
-    if source == target or source in context.ledger.projects.adopted(target):
+    if source == target or source in context.ledger.projects.list_adopted(target):
         return Adopted("unchanged", source, target, notes)
     context.ledger.projects.adopt(source, target)
     context.forget_project()
@@ -111,9 +111,9 @@ def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
     A clone that changed its remote reads the notes of the old remote and does not write to them.
     """
     older = context.scope_with_key(scope, key)
-    if older == scope or older.id in context.ledger.projects.adopted(scope.id):
+    if older == scope or older.id in context.ledger.projects.list_adopted(scope.id):
         return older
-    cloned = [known.nonce for known in context.ledger.projects.places() if known.id.startswith(resolve.CLONE)]
+    cloned = [known.nonce for known in context.ledger.projects.list_locations() if known.id.startswith(resolve.CLONE_PREFIX)]
     return scope if older.id in cloned else older
 
 
@@ -141,7 +141,7 @@ def explain_unknown_project(context: Context) -> str:
     named = context.project_override
     if named is None or not context.config.enabled or context.has_project(named) or context.project_ids()[1:]:
         return ""
-    leads = context.ledger.projects.canonical(named)
+    leads = context.ledger.projects.find_project(named)
     if leads is not None and context.origin == "user":
         return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
     if not _list_ids(context):
@@ -153,7 +153,7 @@ def _find_existing(context: Context, id: str) -> str:
     """Return the project with memory that an id means; raise `NotFound` if there is none."""
     if context.has_project(id):
         return id
-    leads = context.ledger.projects.canonical(id)
+    leads = context.ledger.projects.find_project(id)
     if leads is not None and context.has_project(leads):
         return leads
     fix = f"{_list_known(context).strip()} `holdfast project list` shows them"
@@ -179,16 +179,16 @@ def _find_folders(context: Context, links: dict[str, str]) -> tuple[dict[str, di
     """
     seen: dict[str, dict[str, bool]] = {}
     clones: set[str] = set()
-    for place in context.ledger.projects.places():
+    for place in context.ledger.projects.list_locations():
         id, nonce, path = place.id, place.nonce, place.path
-        recorded = id.startswith((resolve.FOLDER, resolve.CLONE))
+        recorded = id.startswith((resolve.FOLDER_PREFIX, resolve.CLONE_PREFIX))
         project = nonce if recorded else id
-        if id.startswith(resolve.CLONE):
+        if id.startswith(resolve.CLONE_PREFIX):
             clones.add(project)
             clones.add(links.get(project, project))
         if not recorded and not nonce:  # the git folder of a checkout
             path = os.path.dirname(path) if os.path.basename(path) == ".git" else path
-        by_path = id.startswith(resolve.FOLDER) or (not recorded and id not in links)
+        by_path = id.startswith(resolve.FOLDER_PREFIX) or (not recorded and id not in links)
         for one in {project, links.get(project, project)}:
             known = seen.setdefault(one, {})
             known[path] = known.get(path, False) or by_path

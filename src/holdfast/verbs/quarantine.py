@@ -90,7 +90,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
             header = transcript.parse_header(line.data)
             imported = header is None or header.imported
         elif line.number == int(first):
-            turn = transcript.parse(line.data)
+            turn = transcript.parse_line(line.data)
             return (f"turn:{citation}", "import" if imported else ROLES[turn.role]) if turn else None
     return None
 

@@ -117,7 +117,7 @@ def _without_secret(text: str) -> str | None:
 def piece_of(rows: list[str], first: int, last: int) -> str:
     """Return some lines of a text, with the lines around them attached for the check for secrets."""
     before, after = rows[max(0, first - 1 - _ROWS_AROUND) : first - 1], rows[last : last + _ROWS_AROUND]
-    return validate.excerpt(
+    return validate.make_excerpt(
         "\n".join(rows[first - 1 : last]), "\n".join([*before, ""]), "\n".join(["", *after]) if after else ""
     )
 
@@ -131,7 +131,7 @@ def hit_of_turn(store: Store, found: FoundPassage, content: FileContent | None =
     first = found.lines[0]
     lines = transcript_file.read_lines(Position(found.offset or 0, first - 1), chunk=4096)
     for data in [content.data] if content else (line.data for line in lines):
-        turn = transcript.parse(data)
+        turn = transcript.parse_line(data)
         if turn is None or turn.id != found.turn:
             return None
         return Hit(
@@ -162,7 +162,7 @@ def snippet(hit: Hit) -> Snippet:
     """Return a hit as `memory_search` shows it."""
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
-    text = validate.excerpt(hit.text[:_SNIPPET], *_beside(hit.text))
+    text = validate.make_excerpt(hit.text[:_SNIPPET], *_beside(hit.text))
     return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived, hit.weak)
 
 
@@ -188,7 +188,7 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
 
     Raises `NotFound` with a suggestion, and `Purged` if its text was purged and came back.
     """
-    validate.existing_key(key)
+    validate.check_existing_key(key)
     if not context.config.enabled:
         raise NotFound(Disabled().text, Disabled().hint)
     scopes = context.visible_scopes(kind)
@@ -264,7 +264,7 @@ def list_notes(
     context: Context, *, kind: str | None, type: str | None, tags: Tags, limit: int | None, source: str | None, archived: bool
 ) -> list[Note]:
     """Return the visible notes, pinned ones first, then the newest; with `archived` the archived notes instead."""
-    wanted = validate.choice(type, TYPES, "type") if type else None
+    wanted = validate.check_choice(type, TYPES, "type") if type else None
     most = check_limit(limit, 10**9) if limit is not None else -1
     if not context.config.enabled:
         return []
@@ -291,7 +291,7 @@ def read_piece(context: Context, path: str, start: int, lines: int | None) -> Pi
     """
     if not isinstance(start, int) or not isinstance(lines, int | None) or start < 1 or (lines is not None and lines < 1):
         raise UsageError(f"start {start!r} and lines {lines!r} must be whole numbers from 1", "Count lines from 1")
-    names, nothing = validate.path(path), Piece(path, start, "", exists=False)
+    names, nothing = validate.check_path(path), Piece(path, start, "", exists=False)
     visible = context.visible_folders(None) if context.config.enabled else ()
     if not visible:
         return nothing

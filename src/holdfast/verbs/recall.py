@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
         def visible_folders(self, kind: str | None) -> tuple[str, ...]: ...
 
+
 _FACTS = PARTS["fact"]
 _MAX_LIMIT = 100
 _SHORT_QUERY = 3  # words; a search for so few words is not a general request
@@ -92,8 +93,8 @@ def make_filter(
     sort: str = "relevance",
 ) -> SearchFilter:
     """Validate a question, and return what a passage must be to answer it."""
-    validate.choice(mode, MODES, "mode")
-    validate.choice(sort, SORTS, "sort")
+    validate.check_choice(mode, MODES, "mode")
+    validate.check_choice(sort, SORTS, "sort")
     check_limit(limit, _MAX_LIMIT)
     if not isinstance(query, str):
         raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
@@ -101,14 +102,14 @@ def make_filter(
         raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
     known = dates.parse_as_of(known_at, "known_at") if known_at is not None else None
     moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else known
-    wanted_type = validate.choice(type, TYPES, "type") if type else None
+    wanted_type = validate.check_choice(type, TYPES, "type") if type else None
     folders: tuple[str, ...] = ()
     if caller.config.enabled:
         folders = caller.all_folders() if scope == "all" else caller.visible_folders(scope)
     kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
     if mode == "recent" and kinds == ["fact"]:
         raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
-    part = " ".join([PARTS[validate.choice(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
+    part = " ".join([PARTS[validate.check_choice(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
     return SearchFilter(
         scopes=folders,
         part=part,

@@ -66,7 +66,7 @@ def _last_used(context: Context, notes: list[Note]) -> dict[str, str]:
     """Return when each of these notes of one scope was last used, by key; 1970 for never."""
     ids = {note.key: note_usage_id(note.scope, note.key, note.id) for note in notes}
     used = context.ledger.usage.last_used(list(ids.values()))
-    return {key: dates.timestamp(used.get(id, 0)) for key, id in ids.items()}
+    return {key: dates.format_timestamp(used.get(id, 0)) for key, id in ids.items()}
 
 
 def _empty_trash(context: Context, scope: Scope, before: str) -> None:

@@ -39,7 +39,7 @@ def list_quarantined(context: Context, kind: str | None, everywhere: bool = Fals
 def all_folders(context: Context, kind: str | None = None) -> tuple[str, ...]:
     """Return the folders of every agent, project and session, as far as the caller's kinds of scope go; for a person only."""
     require_person(context, "look into scopes that are not theirs")
-    wanted = (validate.choice(kind, SCOPES, "scope"),) if kind else SCOPES
+    wanted = (validate.check_choice(kind, SCOPES, "scope"),) if kind else SCOPES
     kinds = [kind for kind in wanted if kind in context.config.allowed_scopes]
     return tuple([folder for folder in context.store.list_scopes() if Scope.of_folder(folder).kind in kinds])
 
@@ -136,7 +136,7 @@ def mark_untrusted(
 
 def _find_scope(context: Context, key: str, where: str | Scope | None) -> Scope:
     """Return the scope of the note that a person means: one of their own, or the very scope that is named."""
-    validate.existing_key(key)
+    validate.check_existing_key(key)
     if isinstance(where, Scope):
         scopes = [where] if where.folder in all_folders(context) else []
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import KEY_PATTERN
 from holdfast.base.record import Record
 from holdfast.context.usage import path_usage_id
@@ -91,8 +91,10 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
         Saying(version.recorded, version.source, trust, _trace_sources(context, folders, version, seen))
         for version, trust in zip(versions, trusts, strict=True)
     ]
-    shown = [Told(one.version, one.session, one.client, timestamp(one.time)) for one in context.ledger.sessions.history(id)]
-    decisions = [Decision(one.action, timestamp(one.time), one.detail) for one in _list_decisions(context, id, parsed)]
+    shown = [
+        Told(one.version, one.session, one.client, format_timestamp(one.time)) for one in context.ledger.sessions.history(id)
+    ]
+    decisions = [Decision(one.action, format_timestamp(one.time), one.detail) for one in _list_decisions(context, id, parsed)]
     return Trace(
         note=note_versions.to_note(scope, key, parsed, context.config.quarantine),
         versions=tuple(sayings),

@@ -58,7 +58,7 @@ def make_draft(
     before: str = "",
 ) -> Draft:
     """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
-    validate.note_properties(type, origin, expected)
+    validate.check_note_properties(type, origin, expected)
     return check_draft(
         _find_source(context, origin, made_from), text, note_bytes=context.config.note_bytes, key=key, type=type, tags=tags,
         valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact, allow_secret=allow_secret,
@@ -85,9 +85,9 @@ def check_draft(
 ) -> Draft:
     """Check a text before it is stored here or sent to a gateway; raise the error of the first rule that it breaks."""
     text, redacted = validate.redact(validate.decode_text(text)) if redact else (text, ())
-    body = validate.text(text, note_bytes, before=before, allowed=allow_secret is not None)
+    body = validate.check_text(text, note_bytes, before=before, allowed=allow_secret is not None)
     allowed = validate.allow_secret(body, source.origin, allow_secret) if allow_secret is not None else None
-    name = validate.key(key) if key is not None else derive_key(allowed[1] if allowed else body)
+    name = validate.check_key(key) if key is not None else derive_key(allowed[1] if allowed else body)
     if key is not None:
         validate.reject_secrets(name, "a key", fix="Give it another name")
     start, end = _validity(valid_from, valid_to)
@@ -100,7 +100,7 @@ def check_draft(
         text=body,
         source=source,
         type=type,
-        tags=validate.tags(parse_tags(tags)) if tags is not None else None,
+        tags=validate.check_tags(parse_tags(tags)) if tags is not None else None,
         valid_from=start,
         valid_to=end,
         pinned=pinned,
@@ -124,7 +124,7 @@ def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]
 
 def _find_source(context: Context, origin: str | None, made_from: object) -> Source:
     """Return who says a text, and what it was made from."""
-    name = validate.origin(context.origin if origin is None else origin)
+    name = validate.check_origin(context.origin if origin is None else origin)
     context.check_caller_names()
     if made_from is not None and made_from != ():
         return quarantine.find_source(context, name, made_from)
@@ -345,7 +345,7 @@ class BulkReader:
         if scope is not None:
             find_scope(scope)  # raises before the first note is read
         if origin is not None:
-            validate.origin(origin)
+            validate.check_origin(origin)
         self._find_scope, self._make_draft = find_scope, make_draft
         self._scope, self._origin, self._redact = scope, origin, redact
         self._scopes: dict[str, Scope] = {}
@@ -408,6 +408,7 @@ def store_many(
     context: Context, notes: Iterable[Mapping[str, Any]], scope: str | None, origin: str | None, redact: bool = False
 ) -> list[Stored]:
     """Validate all notes, then store them scope by scope; an error names the first note that cannot be stored."""
+
     def draft(text: object, **fields: Any) -> Draft:
         return make_draft(context, text, **fields)
 

@@ -13,8 +13,8 @@ from holdfast.base.record import Record
 from holdfast.errors import Denied, HoldfastError, NoScope, NotFound
 from holdfast.formats import transcript
 from holdfast.formats.importers import chat
-from holdfast.formats.importers.detect import folder
-from holdfast.formats.importers.json_source import Source
+from holdfast.formats.importers.detect import find_folder
+from holdfast.formats.importers.json_source import TranscriptSource
 from holdfast.formats.transcript import CompactMap, TranscriptLine
 from holdfast.formats.versions import Draft
 from holdfast.models import Interrupted, Logged, Note, Progress, Stored
@@ -168,7 +168,7 @@ def log_turns(
         raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
     checked, redacted = [], 0
     for turn in history.check_turns(turns, redact):
-        text = validate.without_secrets(turn.text) if redact else turn.text
+        text = validate.hide_secrets(turn.text) if redact else turn.text
         redacted += text != turn.text
         fields = {"role": turn.role, "speaker": turn.speaker, "time": turn.time, "id": turn.id or None, "text": text}
         checked.append((len(text), drop_none(fields)))
@@ -197,11 +197,11 @@ def import_transcripts(caller: RemoteCaller, path: str, client: str | None, kind
 def _import_transcript(
     caller: RemoteCaller, path: str, client: str | None, kind: str, request: Request, *, must_be_one: bool
 ) -> list[Logged]:
-    with Source(path) as source:
+    with TranscriptSource(path) as source:
         reader = history.find_reader(source, client, must_be_one)
         if reader is None:
             return []
-        where = folder(source, reader) if kind == "project" else ""
+        where = find_folder(source, reader) if kind == "project" else ""
         upload = _TranscriptUpload(request, client or reader.CLIENT, kind, caller.project_of(where) if where else None)
         source.progress = caller.progress
         caller.progress.start(f"reading {source.name}", source.size)
@@ -216,7 +216,7 @@ def _import_transcript(
         return upload.results(source.stem, source.broken + len(cut_short))  # the other files of its folder are read on
 
 
-def _line_batches(source: Source, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
+def _line_batches(source: TranscriptSource, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
     lines, size = list[bytes](), 0
     for line in _chat_lines(source, reader, tools, cut_short):
         lines.append(line)
@@ -228,7 +228,7 @@ def _line_batches(source: Source, reader: Dialect, tools: bool, cut_short: list[
         yield b"".join(lines)
 
 
-def _chat_lines(source: Source, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
+def _chat_lines(source: TranscriptSource, reader: Dialect, tools: bool, cut_short: list[HoldfastError]) -> Iterator[bytes]:
     """Yield the turns as lines of a plain chat, each with the id that a home gives it. An error goes to `cut_short`."""
     tally = CompactMap()
     try:

@@ -30,11 +30,11 @@ class RemoteCaller:
         progress: Progress,
     ) -> None:  # fmt: skip
         self.config = config
-        self.session = validate.name(session, "session id") if session else None
-        self.client = validate.one_line(client, "client's name", 100) if client else None
-        self.origin = validate.origin(origin)
+        self.session = validate.check_name(session, "session id") if session else None
+        self.client = validate.check_line(client, "client's name", 100) if client else None
+        self.origin = validate.check_origin(origin)
         self.progress = progress
-        self._named_project = validate.name(project, "project id") if project is not None else None
+        self._named_project = validate.check_name(project, "project id") if project is not None else None
         self._folder = folder or "."
         self._project: str | None = self._named_project
         self._names_are_checked = False
@@ -158,8 +158,8 @@ class RemoteCaller:
         made_from: object = None, redact: bool = False, allow_secret: str | None = None,
     ) -> Draft:  # fmt: skip
         """Check a note as a home would, so that no secret is sent. The gateway judges what it was `made_from`."""
-        validate.note_properties(type, origin, expected)
-        source = Source(validate.origin(self.origin if origin is None else origin), None, self.client, self.session)
+        validate.check_note_properties(type, origin, expected)
+        source = Source(validate.check_origin(self.origin if origin is None else origin), None, self.client, self.session)
         self.check_names()
         return check_draft(
             source, text, key=key, note_bytes=self.config.note_bytes, type=type, tags=tags, valid_from=valid_from,

@@ -49,7 +49,7 @@ class RemoteFiles(FilesInterface):
     def _run(self, command: str, scope: str, fields: dict[str, Any], repeatable: bool = False) -> Any:
         for name in ("path", "old_path", "new_path"):
             if name in fields:
-                validate.path(fields[name])
+                validate.check_path(fields[name])
         self._caller.require_enabled()
         body = {**fields, "scope": self._caller.scope(scope).kind}
         return self._request("POST", f"/v1/files/{command}", body, repeatable=repeatable, keyed=not repeatable)
@@ -59,7 +59,7 @@ def _check_text(text: object, redact: bool) -> str:
     """Return a text without secrets, or raise `SecretFound`: no secret leaves this machine."""
     checked = _check_string(text)
     if redact:
-        return validate.without_secrets(checked)
+        return validate.hide_secrets(checked)
     validate.reject_secrets(checked, "a file")
     return checked
 

@@ -153,7 +153,7 @@ class RemoteMemory(MemoryInterface):
         redact: bool = False,
     ) -> FactSet:
         self._caller.require_enabled()
-        subject, label, value, rules = validate.fact(subject, label, value, redact, reads_back=reads_back)
+        subject, label, value, rules = validate.check_fact(subject, label, value, redact, reads_back=reads_back)
         body = {
             "subject": subject, "label": label, "value": value, "scope": self._caller.scope(scope).kind, "many": many or None,
             "on": dates.parse_day_or_moment(on, "on") if on is not None else None, "made_from": source_list(made_from),
@@ -181,7 +181,7 @@ class RemoteMemory(MemoryInterface):
 
     def forget(self, key: str, *, scope: str | None = None, expected: str | None = None) -> Forgotten:
         self._caller.require_enabled()
-        validate.existing_key(key)
+        validate.check_existing_key(key)
         kind = self._caller.find_scope(key, scope, lambda kind: self._get_note(kind, key))
         if kind is None:
             return Forgotten(False, key)
@@ -190,7 +190,7 @@ class RemoteMemory(MemoryInterface):
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         self._caller.require_enabled()
         otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
-        validate.key(under if under is not None else key, otherwise)
+        validate.check_key(under if under is not None else key, otherwise)
         in_trash = self._kinds_in_trash(key, scope)
         kind = in_trash[0] if in_trash else self._caller.scope_kinds(scope)[0]
         body = drop_none({"under": under})
@@ -222,7 +222,7 @@ class RemoteMemory(MemoryInterface):
             words = validate.decode_text(text) if text is not None else None
             body = {"session": session, "client": client, "text": words, "files": files or None}
             return parse_record(Receipt, self._request("POST", "/v1/purge", drop_none(body), keyed=True))
-        validate.existing_key(key)
+        validate.check_existing_key(key)
         in_trash = self._kinds_in_trash(key, scope)
         kind = self._caller.find_scope(key, scope, lambda kind: kind in in_trash or self._get_note(kind, key))
         if kind is None:
@@ -282,7 +282,7 @@ class RemoteMemory(MemoryInterface):
         return self._request("POST", f"/v1/review/{kind}/{key}/{decision}", {"version": version, **owner}, keyed=True)
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
-        validate.existing_key(key)
+        validate.check_existing_key(key)
         path = quote(key, safe="")
         return self._caller.ask_nearest(
             scope, lambda kind: parse_record(Trace, self._request("GET", f"/v1/trace/{kind}/{path}"))
@@ -325,7 +325,7 @@ class RemoteMemory(MemoryInterface):
         return _keep_kinds(answer, kinds, limit) if several else answer
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:
-        validate.existing_key(key)
+        validate.check_existing_key(key)
         query = {
             "as_of": dates.parse_as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": dates.parse_as_of(known_at, "known_at") if known_at is not None else None,
@@ -352,7 +352,7 @@ class RemoteMemory(MemoryInterface):
         return found
 
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
-        validate.existing_key(key)
+        validate.check_existing_key(key)
         return self._caller.ask_nearest(
             scope, lambda kind: List(self._pages(Version, _note_path(kind, key, "/history"), "versions"))
         )
@@ -369,7 +369,7 @@ class RemoteMemory(MemoryInterface):
         day = dates.parse_as_of(as_of, "as_of") if as_of is not None else None
         for name in (subject, label):
             if name is not None:
-                validate.one_line(name, "subject or label")
+                validate.check_line(name, "subject or label")
         if not self.config.enabled:
             return []
         query = {
@@ -381,7 +381,7 @@ class RemoteMemory(MemoryInterface):
         self, *, prompt: str | None = None, again: bool = False, cap: int | None = None, explain: bool = False,
         mode: str = "keyword", remember: bool = True,
     ) -> Brief:  # fmt: skip
-        validate.choice(mode, ("keyword", "hybrid"), "mode")
+        validate.check_choice(mode, ("keyword", "hybrid"), "mode")
         if not self.config.enabled:
             return Brief("", disabled=True)
         body = {
@@ -422,7 +422,7 @@ class RemoteMemory(MemoryInterface):
         return parse_records(Edge, self._request("GET", "/v1/graph/path", query=query), "path")
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
-        validate.choice(mode, SEARCH_MODES, "mode")
+        validate.check_choice(mode, SEARCH_MODES, "mode")
         make_filter(self._caller, query, limit=limit, mode=mode)
         if not self.config.enabled:
             return Snippets((), mode, True, "memory is disabled", True)
@@ -554,7 +554,7 @@ def _note_path(kind: str, key: str, suffix: str = "") -> str:
 
 
 def _session_fields(session: object, client: object) -> dict[str, Any]:
-    name, of_client = validate.session(session, client, needed=True)
+    name, of_client = validate.check_session(session, client, required=True)
     return drop_none({"session": name, "client": of_client})
 
 

@@ -130,7 +130,7 @@ def _list_trash(arguments: ParsedArguments) -> Words:
 def _list_settings(_: ParsedArguments) -> Words:
     from holdfast.config import SETTINGS
 
-    return [(setting.name, setting.sentence) for setting in SETTINGS]
+    return [(setting.name, setting.description) for setting in SETTINGS]
 
 
 def _list_clients(_: ParsedArguments) -> Words:

@@ -74,7 +74,7 @@ def _run_editor(path: str, json: bool) -> None:
     import signal
     import subprocess
 
-    from holdfast.config import editor
+    from holdfast.config import find_editor
 
     command = editor()
     previous_handler = signal.signal(signal.SIGINT, lambda *_: None)

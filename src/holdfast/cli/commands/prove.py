@@ -24,7 +24,8 @@ def prove(call: Invocation) -> int:
     from holdfast_prove.run import DEFAULT_SECONDS, find_program
 
     client = clients.load(call["client"])
-    place = clients.install_target(config.Config(home=config.find_home(None, config.environment() | {"HOLDFAST_HOME": ""})))
+    environ = config.copy_environment() | {"HOLDFAST_HOME": ""}
+    place = clients.install_target(config.Config(home=config.find_home(None, environ)))
     program = find_program(client, place, call["program"])
     keep = _create_folder(call["keep"]) if call["keep"] else ""
     call.output.print_message(f"running {program} in a private home; this takes up to a minute")

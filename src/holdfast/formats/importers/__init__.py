@@ -1,4 +1,4 @@
-"""Transcripts that others wrote: each dialect becomes turns, one at a time, however large the file.
+"""Parse the transcripts of other programs into turns, one at a time, however large the file.
 
-Facts about each dialect stand in its module. What cannot be understood is counted, never fatal.
+Each module describes the dialect of one program. Items that cannot be read are counted and skipped.
 """

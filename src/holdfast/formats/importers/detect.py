@@ -1,4 +1,4 @@
-"""Which dialect a transcript is written in, from its first objects."""
+"""Detect the dialect of a transcript from its first objects."""
 
 from __future__ import annotations
 
@@ -13,48 +13,54 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Protocol
 
-    from holdfast.formats.importers.json_source import Row, Source
+    from holdfast.formats.importers.json_source import SourceRow, TranscriptSource
     from holdfast.formats.transcript import TranscriptLine
 
     class Dialect(Protocol):
+        """A module that parses the transcripts of one program."""
+
         CLIENT: str
 
-        def knows(self, row: dict[str, Any]) -> bool: ...
-        def turns(self, rows: Iterator[Row], stem: str) -> Iterator[TranscriptLine]: ...
+        def matches(self, row: dict[str, Any]) -> bool: ...
+        def parse_turns(self, rows: Iterator[SourceRow], stem: str) -> Iterator[TranscriptLine]: ...
 
 
-_FIRST = 50
-_NAMES = {"claude": "claude-code", "gemini-cli": "gemini", "openai": "chat"}
+_DETECT_ROWS = 50
+_OTHER_NAMES = {"claude": "claude-code", "gemini-cli": "gemini", "openai": "chat"}  # of dialects
 
 
-def dialects() -> dict[str, Dialect]:
-    """Every dialect by its client; the plain chat last, since it asks for least."""
-    return {one.CLIENT: one for one in (claude, codex, gemini, chat)}
+def all_dialects() -> dict[str, Dialect]:
+    """Return every dialect by its client; plain chat comes last, because it requires the fewest fields."""
+    return {dialect.CLIENT: dialect for dialect in (claude, codex, gemini, chat)}
 
 
-def dialect(source: Source, name: str | None) -> Dialect | None:
-    """The dialect of that name or of that client; else the first that knows one of the first objects. None: nobody does."""
-    known = dialects()
-    named = known.get(_NAMES.get(name or "", name or ""))
-    if named is not None:
-        return named
-    for row in islice(source.rows(), _FIRST):
-        for one in known.values():
-            if one.knows(row.value):
-                return one
+def find_dialect(source: TranscriptSource, name: str | None) -> Dialect | None:
+    """Return the dialect of a name, or else the first that matches one of the first objects; None if there is none."""
+    dialects = all_dialects()
+    by_name = dialects.get(_OTHER_NAMES.get(name or "", name or ""))
+    if by_name is not None:
+        return by_name
+    for row in islice(source.read_rows(), _DETECT_ROWS):
+        for dialect in dialects.values():
+            if dialect.matches(row.value):
+                return dialect
     return None
 
 
-def folder(source: Source, reader: Dialect) -> str:
-    """Where the program worked, if the transcript says it: Claude Code in each row, Codex in its head."""
-    for row in islice(source.rows(), _FIRST) if reader.CLIENT in (claude.CLIENT, codex.CLIENT) else ():
+def find_folder(source: TranscriptSource, dialect: Dialect) -> str:
+    """Return the folder that the program worked in, if the transcript names it; "" otherwise.
+
+    Claude Code names it in each row, Codex in its header.
+    """
+    for row in islice(source.read_rows(), _DETECT_ROWS) if dialect.CLIENT in (claude.CLIENT, codex.CLIENT) else ():
         payload = row.value.get("payload")
-        for said in (row.value.get("cwd"), payload.get("cwd") if isinstance(payload, dict) else None):
-            if isinstance(said, str) and os.path.isabs(said) and "\0" not in said:
-                return said
+        for folder in (row.value.get("cwd"), payload.get("cwd") if isinstance(payload, dict) else None):
+            if isinstance(folder, str) and os.path.isabs(folder) and "\0" not in folder:
+                return folder
     return ""
 
 
-def unknown(source: Source) -> UsageError:
-    clients = ", ".join(dialects())
+def unknown_format_error(source: TranscriptSource) -> UsageError:
+    """Return the error for a transcript that no dialect matches."""
+    clients = ", ".join(all_dialects())
     return UsageError(f"{source.name} is no transcript that we know", f"Known: {clients}; or lines of role and content")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holdfast.base.record import Record
 from holdfast.errors import TooLarge
-from holdfast.safety.secrets.rules import ANYWHERE, Rule, find_anchors, rule_ranks
+from holdfast.safety.secrets.rules import ANYWHERE, Rule, find_anchors, get_rule_ranks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def describe(text: str, matches: tuple[SecretMatch, ...]) -> str:
 
 def _merge_overlaps(matches: list[SecretMatch]) -> list[SecretMatch]:
     """Return the matches in order; overlapping ones become one with the name of the most specific rule."""
-    ranks = rule_ranks()
+    ranks = get_rule_ranks()
     kept: list[SecretMatch] = []
-    for match in sorted(matches, key=lambda one: (one.start, -one.end)):
+    for match in sorted(matches, key=lambda each: (each.start, -each.end)):
         last = kept[-1] if kept else None
         if last is None or match.start >= last.end:
             kept.append(match)

@@ -37,7 +37,7 @@ def is_surely_clean(text: str) -> bool:
         _cache[:] = [_build_tables()]  # concurrent threads build the same
     tables = _cache[0]
     data = text.lower().encode("utf-8", "surrogatepass")
-    pairs = _pairs(data, tables.classes)
+    pairs = _make_pairs(data, tables.classes)
     starts = _to_int(pairs.translate(tables.first), "little")
     starts &= _to_int(pairs.translate(tables.second), "little") >> 8
     starts &= _to_int(pairs.translate(tables.third), "little") >> 16
@@ -51,7 +51,7 @@ def is_surely_clean(text: str) -> bool:
     return True
 
 
-def _pairs(data: bytes, classes: bytes) -> bytes:
+def _make_pairs(data: bytes, classes: bytes) -> bytes:
     """Return a byte for each pair of neighbours; different pairs may share a byte."""
     row = _to_int(data.translate(classes), "little")
     return (row << 3 ^ row >> 8).to_bytes(len(data), "little")
@@ -61,11 +61,11 @@ def _build_tables() -> _Tables:
     from holdfast.safety.secrets.anchors import ANCHORS
 
     classes = bytes([byte & 31 if 97 <= byte <= 122 else 0 if byte <= 32 else 27 + byte % 5 for byte in range(256)])
-    anchors = sorted([anchor.encode() for anchor in ANCHORS], key=lambda one: len(one) > 3)  # short ones share few groups
+    anchors = sorted([anchor.encode() for anchor in ANCHORS], key=lambda anchor: len(anchor) > 3)  # short ones share few groups
     tables = [bytearray(256), bytearray(256), bytearray(256)]
     for group in range(8):
         members = anchors[group * len(anchors) // 8 : (group + 1) * len(anchors) // 8]
-        pairs = _pairs(b"".join([anchor[:4].ljust(4) for anchor in members]), classes)
+        pairs = _make_pairs(b"".join([anchor[:4].ljust(4) for anchor in members]), classes)
         for position, table in enumerate(tables):
             any_pair = position == 2 and len(members[0]) == 3  # an anchor of three characters has only two pairs
             for pair in range(256) if any_pair else pairs[position::4]:

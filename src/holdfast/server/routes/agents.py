@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
 from holdfast.base import dates
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent
@@ -142,12 +142,12 @@ def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_veri
 
 def _info(agent: Agent) -> AgentInfo:
     tokens = [
-        {"id": one.id, "created": timestamp(one.created), "expires": one.expires and timestamp(one.expires),
-         "revoked": one.revoked and timestamp(one.revoked)}
+        {"id": one.id, "created": format_timestamp(one.created), "expires": one.expires and format_timestamp(one.expires),
+         "revoked": one.revoked and format_timestamp(one.revoked)}
         for one in agent.tokens
     ]  # fmt: skip
     state: Any = agent.state(dates.clock())
-    return AgentInfo(name=agent.name, role=agent.role, state=state, created=timestamp(agent.created), tokens=tokens)
+    return AgentInfo(name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens)
 
 
 _TOKEN_EXAMPLE = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d02ma_..."}

@@ -154,7 +154,7 @@ class _Importer:
         self._reached_scopes: set[str] = set()
         self._line_numbers: list[int] = []  # of the notes in a batch
         self.counts = {"line": 0, "created": 0, "updated": 0, "unchanged": 0}
-        self.max_line_bytes = _MAX_VERSIONS * json_lines.line_bytes(request.gateway.config().note_bytes)
+        self.max_line_bytes = _MAX_VERSIONS * json_lines.max_line_bytes(request.gateway.config().note_bytes)
 
     def store(self, batch: Batch) -> dict[str, int]:
         """Store all of a batch, or nothing and raise an error with the number of the first bad line."""

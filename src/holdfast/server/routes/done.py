@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base import dates
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
 from holdfast.safety import validate
@@ -109,7 +109,7 @@ def _checked_subject(subject: str) -> str:
 
 
 def _done(item: DoneItem) -> Done:
-    return Done(agent=item.agent, kind=item.kind, subject=item.subject, time=timestamp(item.time))
+    return Done(agent=item.agent, kind=item.kind, subject=item.subject, time=format_timestamp(item.time))
 
 
 ROUTES = (

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api.memory import context_of
 from holdfast.errors import from_os
-from holdfast.formats.importers.detect import dialects
+from holdfast.formats.importers.detect import all_dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
 from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
@@ -134,8 +134,12 @@ def _import_file(request: AuthorizedRequest, params: ImportTranscript, file: IO[
     name = or_none(params.name) or request.target.session or digest[:16]
     descriptor = os.dup(file.fileno())
     logged = import_upload(
-        context_of(request.memory), descriptor, name,
-        client=or_none(params.client), scope=params.scope, written=or_none(params.written),
+        context_of(request.memory),
+        descriptor,
+        name,
+        client=or_none(params.client),
+        scope=params.scope,
+        written=or_none(params.written),
     )
     return ImportedSessions(sessions=list(logged)).as_dict()
 

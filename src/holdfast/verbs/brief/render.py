@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base.ids import digest
 from holdfast.base.record import Record
 from holdfast.models import SCOPES
-from holdfast.safety.escape import CUT_MARK, flat, safe
+from holdfast.safety.escape import CUT_MARK, escape_text, flatten
 
 TREE_LINES = 200
 MOST_CHARS = 9000
@@ -282,12 +282,12 @@ def _short_lines(notes: list[NoteView], scope: str) -> list[str]:
 
 def _text(note: NoteView) -> str:
     """Return a note's text with its further lines indented: none can look like a line of ours."""
-    return safe(note.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
+    return escape_text(note.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
 
 
 def _title(note: NoteView) -> str:
     """Return the title line of a note: its key and its first words."""
-    words = flat(note.text, 4 * _TITLE_CHARS).removesuffix(CUT_MARK).lstrip("# ")
+    words = flatten(note.text, 4 * _TITLE_CHARS).removesuffix(CUT_MARK).lstrip("# ")
     if len(words) > _TITLE_CHARS:
         words = words[:_TITLE_CHARS].rpartition(" ")[0].rstrip(" ,;:-/") or words[:_TITLE_CHARS]
         words += " …"
@@ -295,12 +295,12 @@ def _title(note: NoteView) -> str:
 
 
 def _name(note: NoteView) -> str:
-    key = " ".join(safe(note.key).split())
+    key = " ".join(escape_text(note.key).split())
     return key if len(key) <= _KEY_CHARS else key[: _KEY_CHARS - 1] + "…"
 
 
 def _statement(statement: str) -> str:
-    return "- " + flat(statement, 400)
+    return "- " + flatten(statement, 400)
 
 
 def _cost(line: str) -> int:
@@ -313,9 +313,9 @@ class _Overview:
 
     def __init__(self, scope: str, path: str, text: str) -> None:
         lines = _lines(text)
-        told = safe("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
+        told = escape_text("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
         self.path = path
-        self._head, self._shown, self._total = f"- [{scope}] {safe(path)}:", told.split("\n"), len(lines)
+        self._head, self._shown, self._total = f"- [{scope}] {escape_text(path)}:", told.split("\n"), len(lines)
 
     @property
     def full(self) -> int:
@@ -371,8 +371,8 @@ def share(wanted: list[int], room: int) -> list[int]:
 
 def compose_note(note: NoteView, mark: str = "") -> str:
     """Compose a block with one whole note."""
-    head = f"- [{note.scope}] {flat(note.key, _KEY_CHARS)} ({note.date}, {note.origin}{mark}):"
-    lines = ["  " + line for line in safe(note.text).split("\n")]
+    head = f"- [{note.scope}] {flatten(note.key, _KEY_CHARS)} ({note.date}, {note.origin}{mark}):"
+    lines = ["  " + line for line in escape_text(note.text).split("\n")]
     return frame("", [head, *lines], "Hidden characters are shown as marks; the tool memory_get says of what kind they are.")
 
 

@@ -176,7 +176,7 @@ def _branch_words(context: Context) -> set[str]:
 def _statement(fact: Fact) -> str:
     from holdfast.formats.facts import format_statement
 
-    return validate.without_secrets(format_statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
+    return validate.hide_secrets(format_statement(fact.subject, fact.label, fact.value, fact.valid_from[:10]))
 
 
 def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: str) -> bool:
@@ -184,9 +184,9 @@ def _is_facts_only(note: Note, statements: Mapping[tuple[str, int], str], now: s
     shown as it is."""
     if note.type in STANDING or note.pinned or not any(path == note.path for path, _ in statements):
         return False
-    from holdfast.formats.facts import find_lines
+    from holdfast.formats.facts import find_fact_lines
 
-    dated = {one.line: one for one in find_lines(note.text)}
+    dated = {one.line: one for one in find_fact_lines(note.text)}
     rows = note.text.split("\n")
     if not all(number in dated for number, row in enumerate(rows) if row.strip() and not row.startswith("# ")):
         return False
@@ -219,7 +219,7 @@ def _overviews(context: Context, scope: Scope, now: str, stale: set[str]) -> tup
 
     pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, page.text)]
     current = [(page.path, _current(page.text, f"{scope.folder}/{page.path}", 1, now, stale)) for page in pages]
-    return tuple([(path, validate.without_secrets(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
+    return tuple([(path, validate.hide_secrets(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
 
 
 def _may_be_purged(context: Context, text: str) -> bool:
@@ -241,7 +241,7 @@ def _view(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> Note
     source = note.source
     origin = source.origin if source.trusted == source.origin else f"{source.origin} from {source.trusted}"
     text = _current(note.text, note.path, note.lines[0], now, stale)
-    text = validate.without_secrets(text) if note.path in unsafe else text  # last: it may change how many lines there are
+    text = validate.hide_secrets(text) if note.path in unsafe else text  # last: it may change how many lines there are
     return render.NoteView(
         scope=note.scope.kind, key=_shown_key(note), date=date, origin=origin, text=text, id=_usage_id(note),
         version=note.version, standing=note.type in STANDING or note.pinned, path=note.path,
@@ -387,7 +387,7 @@ def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe
     from holdfast.index import tokenizer
 
     subject = find_title(note.text, note.key)
-    dated = facts.find_lines(note.text)
+    dated = facts.find_fact_lines(note.text)
     if not dated:
         return _view(note, now, set(), unsafe)
     folders = context.visible_folders(None)
@@ -424,7 +424,7 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
         turn = turns[number]
         if number != at and (turn.role in ("tool", "system") or ROLES[turn.role] in context.config.quarantine):
             continue
-        text = validate.without_secrets(turn.text).strip()
+        text = validate.hide_secrets(turn.text).strip()
         is_small_talk = len(text.split()) < 4 and number != at
         if not is_small_talk and len(text) <= room:
             taken[number] = f"{turn.speaker or turn.role}: {text}"

@@ -50,13 +50,13 @@ class PurgedContent:
         yield from self._replace_turns(session or "", batch)
 
     def _replace_turns(self, session: str, lines: list[bytes]) -> list[tuple[bytes, str]]:
-        turns = {number: turn for number, line in enumerate(lines) if (turn := transcript.parse(line)) is not None}
+        turns = {number: turn for number, line in enumerate(lines) if (turn := transcript.parse_line(line)) is not None}
         asked = [(session, turn.id or "", turn.text) for turn in turns.values()]
         receipts: dict[int, str] = {}  # by number of the line
         for purges in self._ledgers:
             found = purges.purged_turns(asked, stored=True)
             receipts |= {number: found[order] for order, number in enumerate(turns) if order in found}
         return [
-            (transcript.purged_line(receipts[number]), receipts[number]) if number in receipts else (line, "")
+            (transcript.render_purged_line(receipts[number]), receipts[number]) if number in receipts else (line, "")
             for number, line in enumerate(lines)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
-from holdfast.formats.transcript import parse
+from holdfast.formats.transcript import parse_line
 from holdfast.store.layout import TRANSCRIPTS
 
 TYPE_CHECKING = False
@@ -80,7 +80,7 @@ class TranscriptsCopy:
             if receipt:
                 receipts.append(receipt)
             else:
-                kept += parse(line) is not None
+                kept += parse_line(line) is not None
         if receipts:
             self.left.append(f"{ref.path}: {len(receipts):,} turns were purged: see receipt {receipts[0]}")
         is_missing = next(_read_all_lines(_open_transcript(self._new, ref)), b"") == b""

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from holdfast.base import dates, failure_log
-from holdfast.config import find_setting, hide_password, setting_source
+from holdfast.config import find_setting, find_setting_source, hide_password
 from holdfast.context.sync import CAME_BACK
 from holdfast.embedders import available
 from holdfast.errors import DiskTrouble, HoldfastError
@@ -176,7 +176,7 @@ def _check_projects(context: Context, fixes: Fixes) -> list[Problem]:
 
 def _check_hooks(context: Context) -> list[Problem]:
     """Report the failures of hooks in the last week: equal ones once, with how often and when last."""
-    home, since = context.config.home, dates.timestamp(dates.clock() - _HOOK_SECONDS)
+    home, since = context.config.home, dates.format_timestamp(dates.clock() - _HOOK_SECONDS)
     times_by_failure: dict[tuple[str, ...], list[str]] = {}
     for failure in failure_log.read(home):
         if failure.time >= since:
@@ -292,7 +292,7 @@ def _check_facts(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
     found: list[Problem] = []
     more = 0
     for file in _list_fact_files(context, scopes):
-        lines = facts.find_unreadable(file.text)
+        lines = facts.find_unreadable_lines(file.text)
         if lines and len(found) < _MAX_FACT_FILES:
             path = hide_secrets(f"{file.scope}/{file.part}/{file.name}")
             fix = fixes.edit(os.path.join(context.config.home, "shelf", file.scope, file.part, file.name))
@@ -387,14 +387,14 @@ def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
     config = context.config
     failures = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
     use_default = fixes.holdfast("config search.embedder default")
-    if os.path.isdir(config.home) and setting_source(find_setting("search.embedder"), config.home) == "HOLDFAST_EMBEDDER":
+    if os.path.isdir(config.home) and find_setting_source(find_setting("search.embedder"), config.home) == "HOLDFAST_EMBEDDER":
         use_default = f"unset HOLDFAST_EMBEDDER; {use_default}"  # the variable would override the setting
     return [Problem("embedder", what, fix or use_default) for what, fix in failures]
 
 
 def _check_ledger(context: Context, fixes: Fixes) -> list[Problem]:
     try:
-        context.ledger.projects.canonical("")  # any query: a damaged ledger sets itself aside
+        context.ledger.projects.find_project("")  # any query: a damaged ledger sets itself aside
     except HoldfastError as error:
         return [Problem("ledger", error.message, fixes.free_space_first() or error.fix, _LEDGER)]
     if context.ledger.problem:

@@ -189,7 +189,7 @@ def _search_transcript(context: Context, file: _File, max_bytes: int) -> _Findin
             bytes_left -= len(line.data)
             if bytes_left < 0:
                 break
-            turn = transcript.parse(line.data)
+            turn = transcript.parse_line(line.data)
             rules = _find_rules(remove_hidden(replace_invalid(turn.text))) if turn else ()
             if rules:
                 return _Finding(file, line.number, ", ".join(rules))

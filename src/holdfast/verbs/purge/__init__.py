@@ -31,7 +31,7 @@ def purge(
     from holdfast.verbs.purge import text as text_purge
     from holdfast.verbs.purge import transcripts as transcript_purge
 
-    name = validate.existing_key(key) if key is not None else ""
+    name = validate.check_existing_key(key) if key is not None else ""
     scopes = (
         context.scopes_with_key(name, scope, lambda place, name: notes.has_files(context.store, place, name)) if name else []
     )

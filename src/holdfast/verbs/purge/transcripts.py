@@ -48,11 +48,11 @@ def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) 
     removed: list[TranscriptLine] = []
 
     def replace(line: Line) -> bytes | None:
-        turn = transcript.parse(line.data)
+        turn = transcript.parse_line(line.data)
         if turn is None or not _contains_any(turn, wanted):
             return None
         removed.append(turn)
-        return transcript.purged_line(job.id)
+        return transcript.render_purged_line(job.id)
 
     job.turns += transcript_file.replace_lines(replace)
     _refuse(job, session, [turn for turn in removed if turn not in found], MIN_TEXT_CHARS)
@@ -127,7 +127,7 @@ def _files_of_session(
 
 def _is_of_session(transcript_file: Transcript, session: str, client: str | None) -> bool:
     folder, _, stem = _stem(transcript_file).partition("/")
-    return stem == transcript.file_name(session) and (client is None or transcript.file_name(client) == folder)
+    return stem == transcript.make_file_name(session) and (client is None or transcript.make_file_name(client) == folder)
 
 
 def _retry_command(scope: Scope, session: str, client: str | None) -> str:
@@ -149,7 +149,7 @@ def _list_files(context: Context, folder: str) -> Iterator[Transcript]:
 
 def _read_turns(transcript_file: Transcript) -> Iterator[TranscriptLine]:
     for line in transcript_file.read_lines():
-        turn = transcript.parse(line.data)
+        turn = transcript.parse_line(line.data)
         if turn is not None:
             yield turn
 

@@ -6,12 +6,12 @@ marks that no file can forge.
 
 from __future__ import annotations
 
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.safety import validate
-from holdfast.safety.escape import CUT_MARK, safe
+from holdfast.safety.escape import CUT_MARK, escape_text
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
 from holdfast.verbs.scaffold.inbox import list_unread
@@ -142,14 +142,14 @@ def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | 
     """Return what a file says, or why it cannot be read; None if it says nothing."""
     try:
         path, text, date = _read_file(tree, path)
-        text = validate.without_secrets(text)
+        text = validate.hide_secrets(text)
         lines = list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
-    escaped = safe("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Section(name=name, path=safe(path), date=date, lines=tuple(escaped), scope=scope.kind)
+    escaped = escape_text("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
+    return _Section(name=name, path=escape_text(path), date=date, lines=tuple(escaped), scope=scope.kind)
 
 
 def _read_outbox(tree: Tree) -> str:
@@ -165,7 +165,7 @@ def _read_file(tree: Tree, path: str) -> tuple[str, str, str]:
     for candidate in dict.fromkeys((path, path.rpartition("/")[2])):
         content = tree.read(tuple(candidate.split("/")))
         if content is not None:
-            return candidate, content.text().removeprefix("\ufeff"), timestamp(content.modified)[:10]
+            return candidate, content.text().removeprefix("\ufeff"), format_timestamp(content.modified)[:10]
     return path, "", ""
 
 
