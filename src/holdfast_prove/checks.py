@@ -63,7 +63,7 @@ def judge(client: Client, run: Run, version: str = "") -> Proof:
         _ran(run), _asked(run), _hooks(client, run), _briefing(run), _whole(run), _handshake(run), _tools(run), _recall(run),
         _fact(run),
     ]  # fmt: skip
-    if client.instructs:
+    if client.reads_server_instructions:
         checks.append(_instructions(run))
     ok = all(check.ok for check in checks)
     reached = tuple(_reached(run, one) for one in run.requests if one.ask)

@@ -255,7 +255,7 @@ def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(place):
 @pytest.mark.parametrize("name", ["codex", "kimi"])
 def test_a_path_of_any_letters_is_told_in_toml(name, place):
     odd = place.replace(command=("/opt/\U0001f980 é/holdfast",))
-    (lines,) = [change.value for change in clients.load(name).changes(odd) if change.how == "toml"]
+    (lines,) = [change.value for change in clients.load(name).changes(odd) if change.kind == "toml"]
     assert odd.command[0] in str(tomllib.loads(lines))
 
 
@@ -367,7 +367,7 @@ def test_kiro_gets_both_of_its_formats(place):
 def test_windsurf_is_told_in_its_rules_because_its_hooks_tell_nothing(place):
     client = clients.load("windsurf")
     assert client.injects == ()
-    (rules,) = [change for change in client.changes(place) if change.how == "block"]
+    (rules,) = [change for change in client.changes(place) if change.kind == "block"]
     assert rules.path.endswith("global_rules.md")
     assert len(rules.value) < client.cap
 

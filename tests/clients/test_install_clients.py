@@ -43,8 +43,8 @@ def paths(client, place):
     """The files of the user's that an install touches, and how."""
     touched = {}
     for change in client.changes(place):
-        if not edits.is_within(change.path, place.memory) and change.how != "trace":
-            touched.setdefault(change.path, change.how)
+        if not edits.is_within(change.path, place.memory) and change.kind != "trace":
+            touched.setdefault(change.path, change.kind)
     return touched
 
 
@@ -93,7 +93,7 @@ def cases():
     for name in NAMES:
         kinds = set(paths(clients.load(name), sample).values())
         for look in sorted({look for how in kinds for look in looks(how)}):
-            if not (clients.load(name).strict and look in COMMENTED):
+            if not (clients.load(name).strict_json and look in COMMENTED):
                 yield name, look
 
 
@@ -196,7 +196,7 @@ def test_settings_that_the_client_would_refuse_are_not_called_installed(look, pl
 @pytest.mark.parametrize("look", JSONS)
 def test_what_is_written_can_be_read(name, look, place):
     client = clients.load(name)
-    if client.strict and look in COMMENTED:
+    if client.strict_json and look in COMMENTED:
         return
     furnish(client, place, look)
     install.install(client, place)

@@ -209,7 +209,7 @@ def test_a_home_that_cannot_be_written_is_told_from_and_left_alone(child, deploy
         os.environ["HOLDFAST_HOME"], os.environ["HOLDFAST_PROJECT"] = args[0], args[1]
         for event, data in (("SessionStart", b'{"session_id": "s1"}'),
                             ("UserPromptSubmit", b'{"session_id": "s1", "prompt": "when do we deploy?"}')):
-            hooks._stdin = lambda: data
+            hooks._read_stdin = lambda: data
             with contextlib.redirect_stdout(out):
                 assert hooks.main(["claude-code", event]) == 0
         answer = out.getvalue()
@@ -358,7 +358,7 @@ def test_the_log_never_holds_what_a_person_or_a_note_says(home, folder, deploys,
         """
         from holdfast import hooks
         os.environ["HOLDFAST_HOME"] = args[0]
-        hooks._stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
+        hooks._read_stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
         def broken(desk, client, heard):
             raise ValueError(heard.prompt)
         hooks._STEPS["prompt"] = broken
