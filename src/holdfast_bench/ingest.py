@@ -60,7 +60,7 @@ def _day(date: str) -> str | None:
 
     from holdfast.search import time_expressions
 
-    day = time_expressions.day_of(date)
+    day = time_expressions.parse_day(date)
     return f"{calendar.fromordinal(day).isoformat()}T00:00:00Z" if day else None
 
 

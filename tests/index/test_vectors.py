@@ -169,9 +169,7 @@ def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, ex
     owners, numbers, found = index.vectors.vectors_of(model, [1], wanted)
     assert owners.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
     assert numbers.tolist() == [0, 1, 2] * 4
-    expected = unpack(pack(rows)[1])[
-        [(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]
-    ]
+    expected = unpack(pack(rows)[1])[[(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]]
     assert np.allclose(found, expected, atol=1e-6)
 
 
@@ -377,7 +375,7 @@ def test_each_passage_is_embedded_once(with_toy):
 
 
 def test_a_crash_between_batches_loses_no_batch(with_toy, monkeypatch):
-    monkeypatch.setattr(vectorize, "_BATCH", 1)
+    monkeypatch.setattr(vectorize, "_BATCH_PASSAGES", 1)
 
     class Dying(Toy):
         def passages(self, texts):
@@ -436,7 +434,7 @@ def test_many_processes_embed_at_once_and_each_passage_is_put_once(memory, home,
 
 
 def test_what_another_process_embeds_meanwhile_waits_no_more(with_toy, monkeypatch):
-    monkeypatch.setattr(vectorize, "_BATCH", 1)
+    monkeypatch.setattr(vectorize, "_BATCH_PASSAGES", 1)
     other, _ = with_toy()
 
     class Slow(Toy):
@@ -554,4 +552,4 @@ def test_a_model_that_comes_back_in_another_size_is_another_model(index):
 def test_the_highest_are_those_that_sorting_all_would_give(scores, most):
     scores = np.array(scores, np.float64)
     places = np.arange(len(scores))
-    assert hybrid._highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
+    assert hybrid._find_highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
