@@ -677,7 +677,7 @@ def test_a_clock_that_went_back_does_not_stop_the_count(ledger):
 
 
 def test_counting_very_many_notes_keeps_its_own_memory_small(ledger):
-    ids = [f"note-{number}" for number in range(usage._MEMO_MOST + 5)]
+    ids = [f"note-{number}" for number in range(usage._MAX_CACHED + 5)]
     ledger.usage.count(ids[:-5], NOW)
     ledger.usage.count(ids[-5:], NOW)
     assert len(ledger.usage._counted) == 5

@@ -294,7 +294,7 @@ def everything(ledger, word):
         ledger.sessions.shown("session"),
         [one.as_dict() for one in ledger.sessions.history(f"note-{word}")],
         [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.receipts(),
-        ledger.purges.receipt_for(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
+        ledger.purges.find_receipt(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
         [one.subject for one in ledger.done.list()[0]], [one.repo for one in ledger.reviews.list()[0]],
         [one.name for one in ledger.agents.list()], ledger.purges.any(),
     ]  # fmt: skip
@@ -330,13 +330,13 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
         assert other.reviews.get("a", "o", "r", 1) is None
         with pytest.raises(HoldfastError):
             other.done.record("a", "kind", "forged", NOW)
-        assert other.done.page("a") == ([], None) and not other.done.exists("a", "github.review", "o/r#1")
+        assert other.done.list_page("a") == ([], None) and not other.done.exists("a", "github.review", "o/r#1")
     assert [one.subject for one in open_ledger().done.list()[0]] == ["subject"]
-    first, cursor = open_ledger().done.page(limit=1)
-    rest, end = open_ledger().done.page(limit=1, cursor=cursor)
+    first, cursor = open_ledger().done.list_page(limit=1)
+    rest, end = open_ledger().done.list_page(limit=1, cursor=cursor)
     assert [one.kind for one in first + rest] == ["github.review", "kind"] and first[0].subject == "o/r#1" and end is None
     assert open_ledger(agent="a").done.exists("a", "github.review", "O/R#1")
-    assert [one.agent for one in open_ledger().done.page(None, "github.review", "O/R#1")[0]] == ["a"]
+    assert [one.agent for one in open_ledger().done.list_page(None, "github.review", "O/R#1")[0]] == ["a"]
 
 
 @pytest.mark.promise("A7")
@@ -482,13 +482,13 @@ def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open
     text = "The harbour office moves in May.\nAnd a second line that is long enough."
     assert not purges.any() and purges.receipts() == [] and purges.unfinished() == []
     purges.put("r1", {"id": "r1", "state": "begun"}, purges.digests([text]), time=NOW)
-    assert other.any() and other.receipt_for("Another text, as long as that one.") == "" and other.receipt_for(text) == "r1"
-    assert other.receipt_for(text, ended=True) == ""
+    assert other.any() and other.find_receipt("Another text, as long as that one.") == "" and other.find_receipt(text) == "r1"
+    assert other.find_receipt(text, ended=True) == ""
     assert [one["id"] for one in other.unfinished()] == ["r1"]
     purges.put("r1", {"id": "r1", "state": "done"}, time=NOW)
-    assert other.receipt_for(text, ended=True) == "r1" and other.unfinished() == []
-    assert other.take_back("projects/p/notes/k", text, "2026-05-01T12:00:00Z") == ["r1"]
-    assert purges.receipt_for(text) == "" and purges.receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
+    assert other.find_receipt(text, ended=True) == "r1" and other.unfinished() == []
+    assert other.allow_again("projects/p/notes/k", text, "2026-05-01T12:00:00Z") == ["r1"]
+    assert purges.find_receipt(text) == "" and purges.receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
 
 
 def test_what_a_session_was_told_is_remembered_until_its_context_begins_anew(ledger):

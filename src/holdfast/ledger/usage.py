@@ -1,4 +1,4 @@
-"""Which notes were used, which were shown to which session, and what people decided about them."""
+"""Records of which notes were used, which were shown to which session, and what people decided about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAY = 86400
 _SHOWN_SECONDS = 30 * _DAY  # for which a session's shown notes are kept
 _HISTORY_SECONDS = 400 * _DAY  # for which it is kept to whom a note was shown
 _LATE_SECONDS = 10  # by which a client may report the start of a session after its first prompt
-_MEMO_MOST = 10_000
+_MAX_CACHED = 10_000
 _IDS_PER_QUERY = 5_000
 
 
@@ -33,9 +33,9 @@ class Usage:
             due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
             if not due:
                 return
-            rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted: two that count the same never wait for each other
+            rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted, so that two writers cannot deadlock
             counted = self._database.write(lambda transaction: transaction.run_many("count", rows), durable=False)
-            if len(self._counted) + len(counted) > _MEMO_MOST:
+            if len(self._counted) + len(counted) > _MAX_CACHED:
                 self._counted.clear()
             self._counted.update((str(id), now) for (id,) in counted)
 
@@ -64,7 +64,7 @@ class Usage:
         been used."""
         rows = [{"id": id} for id in ids]
 
-        def work(transaction: Transaction) -> int:
+        def delete_rows(transaction: Transaction) -> int:
             counted = len(transaction.run_many("forget", rows))
             for statement in ("forget_shown", "forget_history", "forget_decisions"):
                 transaction.run_many(statement, rows)
@@ -76,7 +76,7 @@ class Usage:
             mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
             if not any(mentions) and not self.counts(ids):
                 return 0
-            return self._database.write(work, checkpoint=True)
+            return self._database.write(delete_rows, checkpoint=True)
 
 
 class ShownTo(Record):
@@ -107,24 +107,24 @@ class Sessions:
         With `new_context`, what was shown before counts no more. The first prompt of a session's `first` context may be
         heard before the start of the session: what was shown with it belongs to that context too."""
         shared = {"session": session, "client": client, "time": now}
-        rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # the same order for all
+        rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # see `count`
 
-        def work(transaction: Transaction) -> List[str]:
+        def insert_rows(transaction: Transaction) -> List[str]:
             if new_context:
                 self._begin_context(transaction, session, now, first)
             transaction.run_many("add_history", rows)
             return [str(note) for (note,) in transaction.run_many("show_note", rows)]
 
-        return self._database.write(work, durable=False)
+        return self._database.write(insert_rows, durable=False)
 
     def begin(self, session: str, now: int, first: bool = False) -> None:
         """Start a session over: nothing was shown to it, and it had no prompt, but see `record_shown` for the first."""
 
-        def work(transaction: Transaction) -> None:
+        def reset_session(transaction: Transaction) -> None:
             since = self._begin_context(transaction, session, now, first)
             transaction.run("forget_prompts", session=session, since=since, now=now)
 
-        self._database.write(work, durable=False)
+        self._database.write(reset_session, durable=False)
 
     def _begin_context(self, transaction: Transaction, session: str, now: int, first: bool) -> int:
         """Forget what was shown; return since when a session's only prompt belongs to the context that begins.
@@ -159,7 +159,7 @@ class Sessions:
 
 
 class PersonDecision(Record):
-    """What a person decided about a note: names and ids, never a text. The time is in seconds since 1970."""
+    """A person's decision about a note: names and ids, never a text. The time is in seconds since 1970."""
 
     action: str
     detail: dict[str, str]

@@ -81,11 +81,11 @@ def ledger_of(call: Invocation) -> Ledger:
 
 def _must_be_there(settings: Config, ledger: Ledger) -> None:
     """A tenant that has nothing at all is one that was never there: nobody is to hear that its audit is sound."""
-    from holdfast.postgres import settings_of
+    from holdfast.postgres import make_settings
     from holdfast.postgres.store import PostgresStore
 
     if ledger.audit.last() is None and not ledger.agents.list():
-        store = settings_of(settings, None, all_agents=True)
+        store = make_settings(settings, None, all_agents=True)
         if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()
             raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")

@@ -22,7 +22,9 @@ def list_(call: Invocation) -> int:
         raise UsageError(f"--limit is 1 to {_MOST}, not {limit}", "Ask for the next page with --cursor")
     ledger = ledger_of(call)
     try:
-        found, following = ledger.done.page(call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"])
+        found, following = ledger.done.list_page(
+            call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"]
+        )
     finally:
         ledger.close()
     rows = [{"agent": one.agent, "kind": one.kind, "subject": one.subject, "time": timestamp(one.time)} for one in found]

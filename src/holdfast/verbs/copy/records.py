@@ -82,7 +82,7 @@ class RecordsCopy:
             self._new.ledger.transfer.add_audit(batch, end)
         added += len(batch)
         if added:
-            self._new.ledger.audit.rows_added(added)
+            self._new.ledger.audit.update_mark(added)
 
     def find_differences(self) -> Iterator[str]:
         """Yield the rows that are not in the target as they are in the source."""

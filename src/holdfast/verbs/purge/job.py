@@ -99,7 +99,7 @@ class PurgeJob:
         refused = [text for text in texts if fold_text(text) not in self._allowed]
         refused_lines = [line for line in lines if line not in self._allowed]
         wanted = [*purges.digests(refused, refused_lines), *digests, *self.marks]
-        self._earlier_receipts |= purges.receipts_of(self.marks) - {self.id}
+        self._earlier_receipts |= purges.find_receipt_ids(self.marks) - {self.id}
         new = [digest for digest in wanted if digest not in self._recorded]
         if new or not self._recorded:
             self._recorded.update(dict.fromkeys(new))

@@ -10,7 +10,7 @@ from functools import cache
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.formats.versions import list_versions, parse_note
-from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
+from holdfast.ledger.receipts import UNKNOWN, find_losses, list_damaged_ids
 from holdfast.models import Problem, Scope
 from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
 from holdfast.verbs.purge.job import render_files_again
@@ -87,7 +87,7 @@ def _continue(context: Context, receipt: Stored) -> Stored:
     The text is not known any more, so rows are compared by digest. A purge that was interrupted before it had looked
     everywhere can only be run again.
     """
-    is_purged = cache(lambda text: context.ledger.purges.would_undo(receipt["id"], text))
+    is_purged = cache(lambda text: context.ledger.purges.is_purged_by(receipt["id"], text))
     kind = receipt.get("kind")
     if receipt["state"] == "begun" and (kind != "note" or _find_remaining_notes(context, receipt)):
         return receipt
@@ -179,7 +179,7 @@ def _is_gone(context: Context, receipt_id: str, path: str) -> bool:
     if path.startswith(TABLE_PREFIX):
         from holdfast.verbs.purge.verify_postgres import strings_in_table
 
-        return not any(context.ledger.purges.would_undo(receipt_id, text) for text in strings_in_table(context, path))
+        return not any(context.ledger.purges.is_purged_by(receipt_id, text) for text in strings_in_table(context, path))
     return kind_of(path) in ("ours", "temporary") and not os.path.lexists(os.path.join(context.config.home, path))
 
 
@@ -198,7 +198,7 @@ def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope
             content = context.store.read_file(folder, part, name)
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
-            if any(context.ledger.purges.would_undo(receipt["id"], text, path) for text in texts):
+            if any(context.ledger.purges.is_purged_by(receipt["id"], text, path) for text in texts):
                 found.append((scope, key))
     return found
 
@@ -242,7 +242,7 @@ def problems(context: Context) -> list[Problem]:
 
 def _lost_receipts(context: Context) -> list[Problem]:
     """Return what the ledger lost of earlier purges; it cannot be recovered."""
-    lost, damaged = find_losses(context.ledger.purges), damaged_ids(context.ledger.purges)
+    lost, damaged = find_losses(context.ledger.purges), list_damaged_ids(context.ledger.purges)
     found = []
     if lost:
         fix = f"{_RESTORE_LEDGER}{_OR_DELETE_SIGN if UNKNOWN in lost else ''}"
