@@ -366,7 +366,7 @@ def test_days_are_those_of_the_calendar(day):
     number = day.toordinal()
     assert days.day(day.year, day.month, day.day) == number
     assert days.date(number) == (day.year, day.month, day.day)
-    assert days.weekday(number) == day.weekday()
+    assert days.day_of_week(number) == day.weekday()
 
 
 def test_every_year_begins_and_ends_where_it_should():

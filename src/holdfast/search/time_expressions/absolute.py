@@ -318,7 +318,7 @@ def _holiday_days(name: str, part: str) -> YearlyDays:
             return (sunday - 2, sunday + 1) if sunday else None
         if name == "thanksgiving":
             november = days.day(year, 11, 1)
-            fourth = november + (3 - days.weekday(november)) % 7 + 21 if november else None
+            fourth = november + (3 - days.day_of_week(november)) % 7 + 21 if november else None
             return (fourth, fourth) if fourth else None
         month, first, last = v.HOLIDAY_DATES[name, part] if (name, part) in v.HOLIDAY_DATES else v.HOLIDAY_DATES[name, ""]
         return _date_range_days(month, first, last)(year)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.search.time_expressions import arithmetic, days
+from holdfast.search.time_expressions import days
 from holdfast.search.time_expressions import vocabulary as v
 from holdfast.search.time_expressions.absolute import DateParser, TimeMatch
 from holdfast.search.time_expressions.days import DayRange
@@ -150,7 +150,7 @@ class TimeParser(DateParser):
         if not whole or whole.kind not in v.HAVE_PARTS:
             return None
         return TimeMatch(
-            tuple([arithmetic.split(day_range, 3)[third] for day_range in whole.days]), "part", whole.end, whole.yearless
+            tuple([days.split(day_range, 3)[third] for day_range in whole.days]), "part", whole.end, whole.yearless
         )
 
     def _match_nth(self, position: int, depth: int) -> TimeMatch | None:
@@ -174,7 +174,7 @@ class TimeParser(DateParser):
         whole = self.match_moment(after + 1, depth=depth + 1) or self._match_year(after + 1)
         if not whole or whole.kind == "day":
             return None
-        ranges = [arithmetic.find_nth(day_range, number, count, unit, weekday) for day_range in whole.days]
+        ranges = [days.find_nth(day_range, number, count, unit, weekday) for day_range in whole.days]
         return TimeMatch(tuple([day_range for day_range in ranges if day_range]), unit or "day", whole.end, whole.yearless)
 
     # --- relative to now
@@ -221,11 +221,11 @@ class TimeParser(DateParser):
             return None
         low, high, unit, _ = counted
         if unit == "weekend":
-            monday = self.now - days.weekday(self.now) - 7 * high
+            monday = self.now - days.day_of_week(self.now) - 7 * high
             return TimeMatch(((days.clamp(monday + 5), days.clamp(monday + 6)),), "weekend", end)
         if unit in v.MANY_WEEKDAYS:
-            return self._make_day_match(arithmetic.weekday_before(self.now, v.MANY_WEEKDAYS[unit]) - 7 * (high - 1), end)
-        return TimeMatch((arithmetic.offset_range(self.now, unit, sign * low, sign * high),), "about", end)
+            return self._make_day_match(days.weekday_before(self.now, v.MANY_WEEKDAYS[unit]) - 7 * (high - 1), end)
+        return TimeMatch((days.offset_range(self.now, unit, sign * low, sign * high),), "about", end)
 
     def _parse_ago_suffix(self, position: int) -> tuple[int, int]:
         if self.word(position) in v.AGO:
@@ -250,7 +250,7 @@ class TimeParser(DateParser):
         if not counted or counted[2] in ("weekend", "hour", *v.MANY_WEEKDAYS):
             return None
         _, high, unit, end = counted
-        unit, high = arithmetic.to_basic_unit(unit, high)
+        unit, high = days.to_basic_unit(unit, high)
         other = days.shift(self.now, unit, sign * high)
         return TimeMatch(((min(other, self.now), max(other, self.now)),), "past" if sign < 0 else "coming", end)
 
@@ -279,7 +279,7 @@ class TimeParser(DateParser):
         """Match a noun followed by its "last" or "next", as in French and Spanish; and the weekend."""
         unit, after = self._parse_unit(position)
         if unit == "weekend" and self.now and self._has_marker_before(position, v.AT_WEEKEND):
-            sign = 0 if days.weekday(self.now) > 4 else -1
+            sign = 0 if days.day_of_week(self.now) > 4 else -1
             return self._match_noun(position, sign).replace(end=after)  # type: ignore[union-attr]
         if not unit:
             after = position + 1
@@ -292,19 +292,19 @@ class TimeParser(DateParser):
         now = self.now or 0
         unit, end = self._parse_unit(position)
         if unit in ("week", "month", "quarter", "year"):
-            basic_unit, count = arithmetic.to_basic_unit(unit, sign)
+            basic_unit, count = days.to_basic_unit(unit, sign)
             return TimeMatch((days.unit_around(days.shift(now, basic_unit, count), unit),), unit, end)
         if unit == "weekend":
             return TimeMatch((days.unit_around(days.clamp(now + 7 * sign), unit),), unit, end)
         word = self.word(position)
         weekday = v.WEEKDAYS.get(word, v.SHORT_WEEKDAYS.get(word) if short else None)
         if weekday is not None:
-            return self._make_day_match(arithmetic.find_weekday(now, weekday, sign), position + 1)
+            return self._make_day_match(days.find_weekday(now, weekday, sign), position + 1)
         yearly = self.find_yearly(position)
         if not yearly or self._parse_year_after(yearly[2])[0]:
             return None
         days_in_year, kind, end = yearly
-        day_range = arithmetic.choose_range(self.list_recent(days_in_year), now, sign)
+        day_range = days.choose_range(self.list_recent(days_in_year), now, sign)
         return TimeMatch((day_range,), kind, end) if day_range else None
 
     def _match_weekday(self, position: int) -> TimeMatch | None:
@@ -324,7 +324,7 @@ class TimeParser(DateParser):
         if self.now is None or following in v.MANY_PARTS or self.word(position - 1) in v.EVERY:
             return None
         if following in v.PARTS_OF_DAY or self.word(position - 1) in v.BEFORE_WEEKDAY:
-            return self._make_day_match(arithmetic.weekday_before(self.now, v.WEEKDAYS[word]), position + 1)
+            return self._make_day_match(days.weekday_before(self.now, v.WEEKDAYS[word]), position + 1)
         return None
 
     # --- relative to another time
@@ -352,12 +352,12 @@ class TimeParser(DateParser):
         if not base or unit in ("hour", *v.MANY_WEEKDAYS):
             return None
         if not sign:
-            ranges = [arithmetic.unit_within(day_range, unit, weekday) for day_range in base.days]
+            ranges = [days.unit_within(day_range, unit, weekday) for day_range in base.days]
         elif whole:
-            ranges = [arithmetic.adjacent_range(day_range, unit, weekday, sign, high) for day_range in base.days]
+            ranges = [days.adjacent_range(day_range, unit, weekday, sign, high) for day_range in base.days]
         else:
             ranges = [
-                arithmetic.offset_range(day_range[0] if sign < 0 else day_range[1], unit, sign * low, sign * high)
+                days.offset_range(day_range[0] if sign < 0 else day_range[1], unit, sign * low, sign * high)
                 for day_range in base.days
             ]
         kind = "about" if not whole else "day" if weekday is not None else unit
@@ -368,7 +368,7 @@ class TimeParser(DateParser):
         if self.now is None:
             return None
         if weekday is not None:
-            return self._make_day_match(arithmetic.weekday_before(self.now, weekday) - 7, end)
+            return self._make_day_match(days.weekday_before(self.now, weekday) - 7, end)
         if unit not in ("week", "weekend", "month", "year"):
             return None
         basic_unit = "week" if unit == "weekend" else unit
