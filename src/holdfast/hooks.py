@@ -152,7 +152,7 @@ def _is_first(hook_input: HookInput) -> bool:
     return hook_input.event == "start" and hook_input.source == "startup"
 
 
-def _start_briefing(context: Context, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
+def _start_briefing(context: Context, client: Client, cap: int, first: bool = False, new_context: bool = True) -> str:
     """Return the boot text of an agent with continuity, if scaffolds are declared, and the briefing."""
     from holdfast.verbs.brief import select
 
@@ -161,7 +161,7 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
         from holdfast.verbs.scaffold.boot import boot
 
         booted = boot(context, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=anew).text
+    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=new_context).text
 
 
 def _begin(context: Context, client: Client, hook_input: HookInput) -> str:
@@ -182,7 +182,7 @@ def _prompt(context: Context, client: Client, hook_input: HookInput) -> str:
     cap = client.cap - len(reminder)
     matches_text = select.brief(context, prompt=prompt, cap=cap, matches=_ask_resident(context, prompt)).text
     is_first = count == 1 and "start" not in client.injects
-    briefing = _start_briefing(context, client, cap - len(matches_text), anew=False) if is_first else ""
+    briefing = _start_briefing(context, client, cap - len(matches_text), new_context=False) if is_first else ""
     return briefing + matches_text + reminder
 
 

@@ -123,7 +123,7 @@ class Client:
 
     def event_name(self, event: str) -> str:
         """Return the client's own name of an event."""
-        return event if event in self.events else next((own for own, ours in self.events.items() if ours == event), event)
+        return event if event in self.events else next((name for name, known in self.events.items() if known == event), event)
 
     def detect(self, target: InstallTarget) -> str:
         """Return the path of the client's program or else of its folder; empty if the client is not installed."""

@@ -58,8 +58,8 @@ class Copilot(Client):
         from holdfast.clients.parts import SECONDS, hook_command
 
         hooks = {
-            own: [{"type": "command", "bash": hook_command(self, target, own), "timeoutSec": SECONDS[ours]}]
-            for own, ours in self.events.items()
+            client_event: [{"type": "command", "bash": hook_command(self, target, client_event), "timeoutSec": SECONDS[event]}]
+            for client_event, event in self.events.items()
         }
         return {"version": 1, "hooks": hooks}
 

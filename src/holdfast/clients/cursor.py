@@ -33,8 +33,13 @@ class Cursor(Client):
             Change(os.path.join(folder, "mcp.json"), "entry", server_entry(self, target), ("mcpServers", "holdfast")),
             Change(hooks, "default", 1, ("version",)),
             *[
-                Change(hooks, "item", {"command": hook_command(self, target, own), "timeout": SECONDS[ours]}, ("hooks", own))
-                for own, ours in self.events.items()
+                Change(
+                    hooks,
+                    "item",
+                    {"command": hook_command(self, target, client_event), "timeout": SECONDS[event]},
+                    ("hooks", client_event),
+                )
+                for client_event, event in self.events.items()
             ],
         ]
 

@@ -134,8 +134,8 @@ def _list_capabilities(client: Client) -> list[str]:
 def _find_hooked_events(client: Client) -> set[str]:
     """Return the events, by our names, for which an install adds a hook."""
     text = "\n".join([str(change.value) for change in client.changes(_TARGET)])
-    calls = {own: (f"hook {client.name} {own}", f'ask("{own}"') for own in client.events}
-    return {client.events[own] for own, patterns in calls.items() if any(pattern in text for pattern in patterns)}
+    calls = {event: (f"hook {client.name} {event}", f'ask("{event}"') for event in client.events}
+    return {client.events[event] for event, patterns in calls.items() if any(pattern in text for pattern in patterns)}
 
 
 def _has_server(client: Client) -> bool:

@@ -38,11 +38,12 @@ class Kimi(Client):
         from holdfast.clients.parts import SECONDS, hook_command
 
         commands = {
-            own: json.dumps(hook_command(self, target, own), ensure_ascii=False) for own in self.events
+            client_event: json.dumps(hook_command(self, target, client_event), ensure_ascii=False)
+            for client_event in self.events
         }  # TOML does not accept JSON's surrogate pairs
         return "\n\n".join([
-            f'[[hooks]]\nevent = "{own}"\ncommand = {commands[own]}\ntimeout = {SECONDS[ours]}'
-            for own, ours in self.events.items()
+            f'[[hooks]]\nevent = "{client_event}"\ncommand = {commands[client_event]}\ntimeout = {SECONDS[event]}'
+            for client_event, event in self.events.items()
         ])  # fmt: skip
 
     def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
@@ -66,8 +67,8 @@ class Kimi(Client):
             "skills": "./skills/",
             "mcpServers": {"holdfast": {"command": "env", "args": [server["command"], *server["args"]]}},
             "hooks": [
-                {"event": event, "command": hook_command(self, target, event), "timeout": SECONDS[ours]}
-                for event, ours in self.events.items()
+                {"event": client_event, "command": hook_command(self, target, client_event), "timeout": SECONDS[event]}
+                for client_event, event in self.events.items()
             ],
         }
         return {"kimi.plugin.json": to_json(plugin), **skill_files(target)}

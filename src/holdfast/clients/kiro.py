@@ -49,10 +49,10 @@ class Kiro(Client):
 
         hooks = [
             {
-                "name": f"holdfast-{ours}", "trigger": own, "timeout": SECONDS[ours], "enabled": True,
-                "action": {"type": "command", "command": hook_command(self, target, own)},
+                "name": f"holdfast-{event}", "trigger": client_event, "timeout": SECONDS[event], "enabled": True,
+                "action": {"type": "command", "command": hook_command(self, target, client_event)},
             }
-            for own, ours in V3.items()
+            for client_event, event in V3.items()
         ]  # fmt: skip
         return {"version": "v1", "hooks": hooks}
 

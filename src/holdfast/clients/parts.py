@@ -31,12 +31,12 @@ def grouped_hooks(
 ) -> dict[str, Any]:
     """Return the hooks by event, in groups with matchers. `scale` converts seconds into the client's unit."""
     hooks: dict[str, Any] = {}
-    for own, ours in client.events.items():
-        if events and own not in events:
+    for client_event, event in client.events.items():
+        if events and client_event not in events:
             continue
-        hook = {"type": "command", "command": hook_command(client, target, own), "timeout": SECONDS[ours] * scale}
-        matcher = {"matcher": starts} if starts and ours == "start" else {}
-        hooks[own] = [{**matcher, "hooks": [hook]}]
+        hook = {"type": "command", "command": hook_command(client, target, client_event), "timeout": SECONDS[event] * scale}
+        matcher = {"matcher": starts} if starts and event == "start" else {}
+        hooks[client_event] = [{**matcher, "hooks": [hook]}]
     return hooks
 
 
@@ -49,8 +49,8 @@ def agent_entry(client: Client, target: InstallTarget, events: dict[str, str]) -
         "allowedTools": ["@holdfast"],
         "mcpServers": {"holdfast": server_entry(client, target)},
         "hooks": {
-            own: [{"command": hook_command(client, target, own), "timeout_ms": SECONDS[ours] * 1000}]
-            for own, ours in events.items()
+            client_event: [{"command": hook_command(client, target, client_event), "timeout_ms": SECONDS[event] * 1000}]
+            for client_event, event in events.items()
         },
         "includeMcpJson": True,
     }

@@ -118,8 +118,8 @@ def _split_personal(text: str) -> list[tuple[str, bool]]:
 
 def is_personal(line: str) -> bool:
     """Return whether a line is in the first person: I and my at least as often as you and your, and not a list item."""
-    mine = len(_FIRST_PERSON.findall(line))
-    return bool(mine > 0 and mine >= len(_SECOND_PERSON.findall(line)) and not _LIST_ITEM.match(line))
+    first_person = len(_FIRST_PERSON.findall(line))
+    return bool(first_person > 0 and first_person >= len(_SECOND_PERSON.findall(line)) and not _LIST_ITEM.match(line))
 
 
 def _make_piece(text: str, people: bool, by_sentence: bool, names: tuple[str, ...]) -> Piece:
@@ -136,5 +136,5 @@ def _share_of_questions(text: str) -> float:
     bare = _IMAGE.sub("", text).strip()
     if not bare.endswith("?"):
         return 0.0
-    said = [sentence for sentence in _BOUNDARY.split(bare) if sentence]
-    return float(sum([sentence.endswith("?") for sentence in said]) / len(said))
+    parts = [part for part in _BOUNDARY.split(bare) if part]
+    return float(sum([part.endswith("?") for part in parts]) / len(parts))

@@ -132,17 +132,18 @@ class HybridSearch:
         signals["name"] = self._find_rare_names(query, pool)
         score = scoring.total_scores(pool, signals, models, semantic)
         has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
-        kept = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
+        above_minimum = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
         if not semantic:
             score -= scoring.LATER_PENALTY * signals["later"]  # ranked lower, not removed
-        order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _MIN_RESULTS)].tolist()
+        ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
+        order = ranked[: max(2 * limit, _MIN_RESULTS)].tolist()
         positions = {rows[position].id: position for position in order}
-        whole = {row.id: row for row in self._index.find_rows(positions, filter)}
-        best = [whole[id].to_passage(float(score[position])) for id, position in positions.items() if id in whole]
+        rows_by_id = {row.id: row for row in self._index.find_rows(positions, filter)}
+        best = [rows_by_id[id].to_passage(float(score[position])) for id, position in positions.items() if id in rows_by_id]
         explained = positions if explain else {}
-        why = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
+        explanations = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
         return SearchResult(
-            found=best, mode=mode, reason=reason, why=why,
+            found=best, mode=mode, reason=reason, why=explanations,
             threshold=0.0 if semantic else self._threshold(text, vectors),
             named=frozenset(pool.ids[signals["name"] > 0].tolist()),
         )  # fmt: skip

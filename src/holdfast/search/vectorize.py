@@ -205,13 +205,13 @@ class Vectorizer:
         Processes with different models set may take turns: then neither removes the vectors of the other.
         """
         own, models = self._list_own_models(), self._index.vectors.list_models()
-        mine = [model for model in models if (model.name, model.role) in own]
+        own_models = [model for model in models if (model.name, model.role) in own]
         others = [model for model in models if (model.name, model.role) not in own]
         newest = max([model.id for model in others], default=0)
-        for model in mine:
+        for model in own_models:
             if max(model.id, model.asked) < newest:
                 self._mark_used(model, newest)
-        latest = max([model.id for model in mine], default=0)
+        latest = max([model.id for model in own_models], default=0)
         return [model for model in others if max(model.id, model.asked) < latest]
 
     def _mark_used(self, model: Model, newest: int) -> None:

@@ -146,12 +146,12 @@ def unit_within(base: DayRange, unit: str, weekday: int | None) -> DayRange | No
     return (day, day) if day <= base[1] else None
 
 
-def split(whole: DayRange, count: int) -> list[DayRange]:
+def split(day_range: DayRange, count: int) -> list[DayRange]:
     """Split a range of days into equal parts.
 
     Whole months stay whole if possible; otherwise the odd days go to the part before the last. If there are fewer days than
     parts, each part is the whole range."""
-    start, end = whole
+    start, end = day_range
     (year, month, first), (last_year, last_month, last) = date(start), date(end)
     months = (last_year - year) * 12 + last_month - month + 1
     if first == 1 and last == month_length(last_year, last_month) and months % count == 0:
@@ -160,16 +160,16 @@ def split(whole: DayRange, count: int) -> list[DayRange]:
     else:
         size = (end - start + 1) // count
         if not size:
-            return [whole] * count
+            return [day_range] * count
         edges = [start + size * part for part in range(count - 1)] + [end - size + 1]
     return [(edge, after - 1) for edge, after in zip(edges, [*edges[1:], end + 1], strict=True)]
 
 
-def find_nth(whole: DayRange, number: int, count: int, unit: str | None, weekday: int | None) -> DayRange | None:
+def find_nth(day_range: DayRange, number: int, count: int, unit: str | None, weekday: int | None) -> DayRange | None:
     """Return the n-th unit or weekday of a range, counted from the end if n is -1; None if the range has fewer."""
-    start, end = whole
+    start, end = day_range
     if unit == "half":
-        return split(whole, 2)[0 if number == 1 else 1]
+        return split(day_range, 2)[0 if number == 1 else 1]
     if unit in (None, "weekend"):
         wanted = 5 if weekday is None else weekday
         day = weekday_before(end + 1, wanted) if number < 0 else start + (wanted - day_of_week(start)) % 7 + 7 * (number - 1)

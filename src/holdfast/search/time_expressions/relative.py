@@ -31,14 +31,14 @@ class TimeParser(DateParser):
         """Return the positions where a time may begin: at a word that can begin one, close before a word that names one."""
         beginnings = v.BEGINNINGS
         possible = [position for position, word in enumerate(self.words) if word in beginnings or "0" <= word < ":"]
-        places, nearest_hint = [], self.count + _MAX_LEAD_WORDS
+        positions, nearest_hint = [], self.count + _MAX_LEAD_WORDS
         for position in reversed(possible):
             word = self.words[position]
             if word in v.HINTS or (len(word) == 4 and word[0] in "12") or (len(word) > 2 and not word.isalnum()):
                 nearest_hint = position
             if nearest_hint - position <= _MAX_LEAD_WORDS:
-                places.append(position)
-        return places[::-1]
+                positions.append(position)
+        return positions[::-1]
 
     def _match_time(self, position: int) -> TimeMatch | None:
         return self._match_between(position) or self._match_open(position) or self._match_range(position)
@@ -146,11 +146,11 @@ class TimeParser(DateParser):
         at = position + 1
         while at < position + 4 and (self.word(at) == "-" or self.word(at) in v.LEADING):
             at += 1
-        whole = self.match_moment(at, year, depth + 1)
-        if not whole or whole.kind not in v.HAVE_PARTS:
+        match = self.match_moment(at, year, depth + 1)
+        if not match or match.kind not in v.HAVE_PARTS:
             return None
         return TimeMatch(
-            tuple([days.split(day_range, 3)[third] for day_range in whole.days]), "part", whole.end, whole.yearless
+            tuple([days.split(day_range, 3)[third] for day_range in match.days]), "part", match.end, match.yearless
         )
 
     def _match_nth(self, position: int, depth: int) -> TimeMatch | None:
@@ -171,11 +171,11 @@ class TimeParser(DateParser):
             if unit != "quarter" or not self.word(after).isdigit():
                 return None
             after -= 1
-        whole = self.match_moment(after + 1, depth=depth + 1) or self._match_year(after + 1)
-        if not whole or whole.kind == "day":
+        match = self.match_moment(after + 1, depth=depth + 1) or self._match_year(after + 1)
+        if not match or match.kind == "day":
             return None
-        ranges = [days.find_nth(day_range, number, count, unit, weekday) for day_range in whole.days]
-        return TimeMatch(tuple([day_range for day_range in ranges if day_range]), unit or "day", whole.end, whole.yearless)
+        ranges = [days.find_nth(day_range, number, count, unit, weekday) for day_range in match.days]
+        return TimeMatch(tuple([day_range for day_range in ranges if day_range]), unit or "day", match.end, match.yearless)
 
     # --- relative to now
 
@@ -334,18 +334,18 @@ class TimeParser(DateParser):
         weekday = v.WEEKDAYS.get(self.word(position))
         unit, end = self._parse_unit(position) if weekday is None else ("weekday", position + 1)
         low = high = 1
-        whole = unit is not None
+        is_whole_unit = unit is not None
         if not unit:
             counted = self._parse_count(position)
             if not counted:
                 return None
             low, high, unit, end = counted
-            whole = self.word(position - 1) in v.LEADING and self.word(position - 1) != "of"
+            is_whole_unit = self.word(position - 1) in v.LEADING and self.word(position - 1) != "of"
         word = self.word(end)
         sign = -1 if word in v.BEFORE else 1 if word in v.AFTER else 0
-        if not sign and not (word == "of" and whole and unit in ("week", "weekend", "weekday")):
+        if not sign and not (word == "of" and is_whole_unit and unit in ("week", "weekend", "weekday")):
             return None
-        if sign < 0 and self.word(end + 1) == "last" and whole:
+        if sign < 0 and self.word(end + 1) == "last" and is_whole_unit:
             return self._match_before_last(unit, weekday, end + 2)
         at = end + 2 if self.word(end + 1) in ("to", "de", "del") else end + 1
         base = self.match_moment(at, depth=depth + 1)
@@ -353,14 +353,14 @@ class TimeParser(DateParser):
             return None
         if not sign:
             ranges = [days.unit_within(day_range, unit, weekday) for day_range in base.days]
-        elif whole:
+        elif is_whole_unit:
             ranges = [days.adjacent_range(day_range, unit, weekday, sign, high) for day_range in base.days]
         else:
             ranges = [
                 days.offset_range(day_range[0] if sign < 0 else day_range[1], unit, sign * low, sign * high)
                 for day_range in base.days
             ]
-        kind = "about" if not whole else "day" if weekday is not None else unit
+        kind = "about" if not is_whole_unit else "day" if weekday is not None else unit
         return TimeMatch(tuple([day_range for day_range in ranges if day_range]), kind, base.end, base.yearless)
 
     def _match_before_last(self, unit: str, weekday: int | None, end: int) -> TimeMatch | None:
