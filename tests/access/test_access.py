@@ -89,7 +89,7 @@ def write_role(home):
 
 
 def rows(gate):
-    return [(row.agent, row.action, row.outcome, row.metadata) for row in gate.ledger.audit.walk()]
+    return [(row.agent, row.action, row.outcome, row.metadata) for row in gate.ledger.audit.iterate_entries()]
 
 
 # --- tokens (A1) ------------------------------------------------------------------------------------------------------

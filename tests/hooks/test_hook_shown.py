@@ -219,9 +219,9 @@ def test_versions_are_told_once_each(tmp_path):
     ledger = SqliteLedger(str(tmp_path / "home"))
     assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
     assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "2")], 2) == ["m"]
-    assert ledger.sessions.shown("s") == {"n": "1", "m": "2"}
+    assert ledger.sessions.list_shown("s") == {"n": "1", "m": "2"}
     assert ledger.sessions.record_shown("s", [("n", "1")], 3, new_context=True) == ["n"]
-    assert ledger.sessions.shown("s") == {"n": "1"} and ledger.sessions.shown("t") == {}
+    assert ledger.sessions.list_shown("s") == {"n": "1"} and ledger.sessions.list_shown("t") == {}
     ledger.close()
 
 

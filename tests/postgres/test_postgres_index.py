@@ -346,7 +346,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     assert len(asked) <= 5
     asked.clear()
     doc, _ = made(7).puts[0]
-    both[1].put([(doc.replace(stamp=(1, 2, 3)), None)], lambda _: True)
+    both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 
 
@@ -393,7 +393,7 @@ CHILD = textwrap.dedent("""\
     index = Index(PostgresSettings(url=url, agent="*"), 30)
     seeker = HybridSearch(index, (Toy(),))
     for number, (doc, replaced) in enumerate(made(7, 60).puts):
-        index.put([(doc.replace(stamp=(doc.stamp[0], doc.stamp[1] + seed, doc.stamp[2])), None)], lambda _: True)
+        index.put([(doc.replace(file_id=(doc.file_id[0], doc.file_id[1] + seed, doc.file_id[2])), None)], lambda _: True)
         if number % 7 == seed:
             index.remove(doc.scope, doc.part, [doc.name], lambda _: True)
         if number % 10 == seed:

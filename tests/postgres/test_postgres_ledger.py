@@ -123,7 +123,7 @@ def test_nothing_but_allowed_and_denied_can_be_stored(filled, intruder, outcome)
 
 def test_an_empty_ledger_answers_empty(audit):
     assert audit.list() == ([], None)
-    assert (audit.head(), audit.last(), audit.read_mark()) == (None, None, None)
+    assert (audit.read_head(), audit.read_last(), audit.read_mark()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
     assert compare_ends(audit) == ""
@@ -166,8 +166,8 @@ def test_eight_writers_append_to_two_chains_at_once_and_neither_forks(open_ledge
         audit = open_ledger(tenant).audit
         verdict = verify(audit)
         assert (verdict.ok, verdict.rows, verdict.problems) == (True, 160, ())
-        assert len({row.metadata["who"] for row in audit.walk()}) == 160
-        assert {row.tenant for row in audit.walk()} == {tenant}
+        assert len({row.metadata["who"] for row in audit.iterate_entries()}) == 160
+        assert {row.tenant for row in audit.iterate_entries()} == {tenant}
         assert verdict.marked > 0
 
 
@@ -177,7 +177,7 @@ def test_a_writer_that_is_killed_leaves_a_sound_chain(audit, postgres_url):
     member = start(postgres_url, "doomed", 100_000)
     member.stdin.write("go\n")
     member.stdin.flush()
-    while audit.head().count < 20:
+    while audit.read_head().count < 20:
         assert member.poll() is None
     member.kill()
     member.communicate()
@@ -274,12 +274,12 @@ def fill(ledger, tenant, word):
     """Something in every table of a ledger."""
     ledger.projects.link("alias", f"project-{word}")
     ledger.projects.put_place("place", word, f"/{word}")
-    ledger.usage.count([f"note-{word}"], NOW)
+    ledger.usage.record_use([f"note-{word}"], NOW)
     ledger.sessions.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
     ledger.sessions.count_prompt("session", word, NOW)
     ledger.decisions.record("approved", f"note-{word}", {"word": word}, NOW)
     purged = ledger.purges.digests([f"words of {word} here"])
-    ledger.purges.put(f"receipt-{word}", {"id": f"receipt-{word}", "state": "done"}, purged)
+    ledger.purges.save_receipt(f"receipt-{word}", {"id": f"receipt-{word}", "state": "done"}, purged)
     ledger.audit.append(Decision("a", "dispatch", "allowed", {"role": word}, tenant), durable=True)
     ledger.done.record("a", "kind", word, NOW)
     ledger.reviews.claim("a", "o", word, 1, holder="h", now=NOW)
@@ -290,13 +290,13 @@ def fill(ledger, tenant, word):
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.counts([f"note-{word}"]),
-        ledger.sessions.shown("session"),
-        [one.as_dict() for one in ledger.sessions.history(f"note-{word}")],
-        [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.receipts(),
-        ledger.purges.find_receipt(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
+        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.get_counts([f"note-{word}"]),
+        ledger.sessions.list_shown("session"),
+        [one.as_dict() for one in ledger.sessions.list_history(f"note-{word}")],
+        [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.list_receipts(),
+        ledger.purges.find_receipt(f"words of {word} here"), [row.metadata for row in ledger.audit.iterate_entries()],
         [one.subject for one in ledger.done.list()[0]], [one.repo for one in ledger.reviews.list()[0]],
-        [one.name for one in ledger.agents.list()], ledger.purges.any(),
+        [one.name for one in ledger.agents.list()], ledger.purges.has_purges(),
     ]  # fmt: skip
 
 
@@ -308,7 +308,7 @@ def test_a_tenant_sees_nothing_of_another_and_changes_nothing_there(open_ledger)
     assert everything(blue, "red") == empty == everything(open_ledger("green"), "red")
     fill(blue, "blue", "blue")
     assert "blue" not in json.dumps(everything(red, "red")) and "red" not in json.dumps(everything(blue, "blue"))
-    assert blue.usage.forget(["note-red"]) == 0 and red.usage.counts(["note-red"]) == {"note-red": 1}
+    assert blue.usage.forget(["note-red"]) == 0 and red.usage.get_counts(["note-red"]) == {"note-red": 1}
     assert [verify(one.audit).rows for one in (red, blue)] == [1, 1]
     assert red.idempotency_keys.begin("a", "blue", "digest", NOW) is None  # the key is free here
 
@@ -353,14 +353,14 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, setti
             mine[3:11]: ("red", "operator"), theirs[3:11]: ("blue", "secretary"),
         }  # fmt: skip
     assert [agent.role for agent in red.agents()] == ["operator"]
-    assert red.of(red.identify(theirs)).agents() == blue.agents()
-    red.of(red.identify(theirs)).revoke("reviewer")
+    assert red.for_caller(red.identify(theirs)).agents() == blue.agents()
+    red.for_caller(red.identify(theirs)).revoke("reviewer")
     assert red.identify(mine)
     with pytest.raises(Unauthenticated, match="revoked"):
         blue.identify(theirs)
     red.allow(red.identify(mine), "audit.read")
-    assert [row.metadata.get("verb") for row in red.ledger.audit.walk()] == ["add", None]
-    assert [row.metadata.get("verb") for row in blue.ledger.audit.walk()] == ["add", "revoke"]
+    assert [row.metadata.get("verb") for row in red.ledger.audit.iterate_entries()] == ["add", None]
+    assert [row.metadata.get("verb") for row in blue.ledger.audit.iterate_entries()] == ["add", "revoke"]
 
 
 @pytest.mark.promise("A7")
@@ -480,31 +480,33 @@ def test_a_named_lock_is_one_processes_at_a_time_and_each_tenants_own(open_ledge
 def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open_ledger):
     purges, other = ledger.purges, open_ledger().purges
     text = "The harbour office moves in May.\nAnd a second line that is long enough."
-    assert not purges.any() and purges.receipts() == [] and purges.unfinished() == []
-    purges.put("r1", {"id": "r1", "state": "begun"}, purges.digests([text]), time=NOW)
-    assert other.any() and other.find_receipt("Another text, as long as that one.") == "" and other.find_receipt(text) == "r1"
+    assert not purges.has_purges() and purges.list_receipts() == [] and purges.list_unfinished() == []
+    purges.save_receipt("r1", {"id": "r1", "state": "begun"}, purges.digests([text]), time=NOW)
+    assert other.has_purges() and other.find_receipt(text) == "r1"
+    assert other.find_receipt("Another text, as long as that one.") == ""
     assert other.find_receipt(text, ended=True) == ""
-    assert [one["id"] for one in other.unfinished()] == ["r1"]
-    purges.put("r1", {"id": "r1", "state": "done"}, time=NOW)
-    assert other.find_receipt(text, ended=True) == "r1" and other.unfinished() == []
+    assert [one["id"] for one in other.list_unfinished()] == ["r1"]
+    purges.save_receipt("r1", {"id": "r1", "state": "done"}, time=NOW)
+    assert other.find_receipt(text, ended=True) == "r1" and other.list_unfinished() == []
     assert other.allow_again("projects/p/notes/k", text, "2026-05-01T12:00:00Z") == ["r1"]
-    assert purges.find_receipt(text) == "" and purges.receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
+    assert purges.find_receipt(text) == "" and purges.list_receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
 
 
 def test_what_a_session_was_told_is_remembered_until_its_context_begins_anew(ledger):
     assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
     assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
-    assert ledger.sessions.shown("s") == {"a": "1", "b": "2"}
-    assert ledger.sessions.shown_to(["a", "b", "nobody"]) == (3, ["s"])
+    assert ledger.sessions.list_shown("s") == {"a": "1", "b": "2"}
+    assert ledger.sessions.count_shown(["a", "b", "nobody"]) == (3, ["s"])
     assert [ledger.sessions.count_prompt("s", one, NOW) for one in ("x", "x", "y")] == [1, 0, 2]
     ledger.sessions.begin("s", NOW + 2)
-    assert ledger.sessions.shown("s") == {} and ledger.sessions.count_prompt("s", "x", NOW) == 1
-    found = ledger.sessions.history("b")
+    assert ledger.sessions.list_shown("s") == {} and ledger.sessions.count_prompt("s", "x", NOW) == 1
+    found = ledger.sessions.list_history("b")
     assert [(one.version, one.session, one.client) for one in found] == [("2", "s", ""), ("1", "s", "c")]
     ledger.decisions.record("approved", "b", {"key": "k\0é"}, NOW)
     assert ledger.decisions.list("b") == [PersonDecision("approved", {"key": "k\0é"}, NOW)]
     assert ledger.usage.forget(["b"]) == 0
-    assert (ledger.sessions.history("b"), ledger.decisions.list("b"), ledger.sessions.shown_to(["b"])) == ([], [], (0, []))
+    assert (ledger.sessions.list_history("b"), ledger.decisions.list("b")) == ([], [])
+    assert ledger.sessions.count_shown(["b"]) == (0, [])
 
 
 def test_what_cannot_be_text_is_kept_as_far_as_it_can(ledger):
@@ -521,7 +523,7 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
     ledger = ledgers.open_ledger(away, 0.2)
     for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.find_tokens(["x"]),
                 lambda: ledger.audit.list(),
-                lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
+                lambda: ledger.audit.append(decision()), lambda: ledger.purges.list_receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
     assert ledger.projects.canonical("a") is None and ledger.problem  # what only helps may be missing

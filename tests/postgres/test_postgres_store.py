@@ -180,16 +180,16 @@ def test_tenants_and_agents_are_apart(open_store):
     everybody = open_store()
     for place in (HERE, mine, yours):
         everybody.write_note(place, "k", b"text", None)
-    assert everybody.scopes() == ["agents/mine", "agents/yours", "projects/demo"]
+    assert everybody.list_scopes() == ["agents/mine", "agents/yours", "projects/demo"]
     one = open_store(agent="mine")
-    assert one.scopes() == ["agents/mine", "projects/demo"]
+    assert one.list_scopes() == ["agents/mine", "projects/demo"]
     assert one.read_note(yours, "k") is None and one.read_note(mine, "k").data == b"text"
     other = open_store(tenant="other")
-    assert other.scopes() == [] and other.read_note(HERE, "k") is None
+    assert other.list_scopes() == [] and other.read_note(HERE, "k") is None
     other.write_note(HERE, "k", b"another's", None)
     assert everybody.read_note(HERE, "k").data == b"text"
     nobody = open_store(tenant="")
-    assert nobody.scopes() == []
+    assert nobody.list_scopes() == []
 
 
 @pytest.mark.promise("A7")

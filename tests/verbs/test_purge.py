@@ -572,7 +572,7 @@ def test_whom_it_was_told_to_is_counted_before_that_is_forgotten(memory, open_me
     assert len(told) == 1
     assert "s1" in told[0]
     assert "s2" in told[0]
-    assert memory._context.ledger.sessions.shown_to([memory.receipts()[0].id]) == (0, [])
+    assert memory._context.ledger.sessions.count_shown([memory.receipts()[0].id]) == (0, [])
 
 
 @pytest.mark.promise("N10")

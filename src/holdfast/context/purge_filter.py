@@ -26,11 +26,11 @@ class PurgeFilter:
 
     def any_purged(self) -> bool:
         """Return whether anything was ever purged."""
-        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.any()
+        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.has_purges()
 
     def any_rejected(self) -> bool:
         """Return whether a person ever rejected a note."""
-        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.any_rejected()
+        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.has_rejections()
 
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.

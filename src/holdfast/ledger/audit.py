@@ -151,11 +151,11 @@ class Audit:
         )
         return [row.entry for row in rows[:limit]], rows[limit - 1].number if len(rows) > limit else None
 
-    def walk(self) -> Iterator[Entry]:
+    def iterate_entries(self) -> Iterator[Entry]:
         """Yield all entries, oldest first."""
-        return (row.entry for row in self.rows())
+        return (row.entry for row in self.iterate_rows())
 
-    def rows(self, first: int = FIRST) -> Iterator[AuditRow]:
+    def iterate_rows(self, first: int = FIRST) -> Iterator[AuditRow]:
         """Yield the stored rows from this number on, read in portions."""
         while True:
             portion = self._read_rows("audit.walk", first=first, most=_ROWS_PER_QUERY)
@@ -167,11 +167,11 @@ class Audit:
     def _read_rows(self, statement: str, **values: Any) -> List[AuditRow]:
         return [AuditRow(*decode_row(row)) for row in self._database.read_current(statement, **values)]
 
-    def head(self) -> AuditMark | None:
+    def read_head(self) -> AuditMark | None:
         """Return the end of the chain as the ledger itself says."""
         return self._read_end("audit.head")
 
-    def last(self) -> AuditMark | None:
+    def read_last(self) -> AuditMark | None:
         """Return the last row there is."""
         return self._read_end("audit.last")
 

@@ -37,7 +37,7 @@ def verify(audit: Audit, known: AuditMark | None = None) -> Verdict:
     for name, anchor in ((audit.mark_name, mark), ("the head you gave", known)):
         if anchor is not None and anchor.count:
             check.anchors.setdefault(anchor.count, []).append((name, anchor.hash))
-    check.check_rows(audit.rows())
+    check.check_rows(audit.iterate_rows())
     _check_end(audit, check)
     if mark is None and check.seen and not check.mark_unreadable:
         check.report(f"{audit.mark_name} is missing: rows cut off at the end would not be noticed")
@@ -57,12 +57,12 @@ def compare_ends(audit: Audit) -> str:
         mark = audit.read_mark()
     except HoldfastError as error:
         return error.message
-    head, last = audit.head(), audit.last() or AuditMark(0, "")
+    head, last = audit.read_head(), audit.read_last() or AuditMark(0, "")
     if head is None:
         return "" if last.count == 0 and mark is None else "the audit has lost its head"
     if mark is not None and mark.count > head.count:
         return f"the audit has {head.count} rows, and {audit.mark_name} knows of {mark.count}"
-    again = audit.head()  # another process may append between two queries
+    again = audit.read_head()  # another process may append between two queries
     if head == again and head != last:
         return f"the audit ends with row {last.count}, and its head says {head.count}"
     return ""
@@ -70,9 +70,9 @@ def compare_ends(audit: Audit) -> str:
 
 def verify_newest(audit: Audit, most: int = 10_000) -> str:
     """Return the first problem with the newest rows, at most so many; "" if they are as they were written."""
-    head, check = audit.head(), _ChainCheck()
+    head, check = audit.read_head(), _ChainCheck()
     is_long = head is not None and head.count > most
-    rows = audit.rows(head.count - most if head is not None and is_long else FIRST)
+    rows = audit.iterate_rows(head.count - most if head is not None and is_long else FIRST)
     if is_long:
         check.start_after(next(rows, None))
     check.check_rows(rows)
@@ -91,13 +91,13 @@ def _read_mark(audit: Audit, check: _ChainCheck) -> AuditMark | None:
 
 def _check_end(audit: Audit, check: _ChainCheck) -> None:
     """Compare the last row with the head; first read the rows that were appended meanwhile."""
-    head = audit.head()
+    head = audit.read_head()
     while head is not None and head.count > check.last and check.last < LAST:
         before = check.seen
-        check.check_rows(audit.rows(check.last + 1))
+        check.check_rows(audit.iterate_rows(check.last + 1))
         if check.seen == before:
             break
-        head = audit.head()
+        head = audit.read_head()
     if head is None:
         if check.seen:
             check.report("the head of the audit is missing")

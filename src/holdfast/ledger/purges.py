@@ -111,11 +111,11 @@ class Purges:
         self._database, self._flags = database, flags
         self._key, self._key_of = b"", 0  # with the identity of the database it was read from: another one has another key
 
-    def any(self) -> bool:
+    def has_purges(self) -> bool:
         """Return whether anything was ever purged here."""
         return self._flags.any_purged()
 
-    def any_rejected(self) -> bool:
+    def has_rejections(self) -> bool:
         """Return whether anything was ever rejected here."""
         return self._flags.any_rejected()
 
@@ -244,13 +244,13 @@ class Purges:
         wanted = [*self.digests([text], long_lines(text), long_words(text)), self.digest_note(path, text)]
         ids = sorted(set(self._find_known(wanted, False).values()))
         if ids:
-            self.drop(wanted)
+            self.delete_digests(wanted)
             for id in ids:
-                for receipt in self.receipts(id):
-                    self.put(id, {**receipt, "taken_back": time})
+                for receipt in self.list_receipts(id):
+                    self.save_receipt(id, {**receipt, "taken_back": time})
         return ids
 
-    def drop(self, digests: Iterable[str]) -> None:
+    def delete_digests(self, digests: Iterable[str]) -> None:
         """Delete digests."""
         deleted = list(digests)
 
@@ -285,8 +285,8 @@ class Purges:
 
     def unreject(self, folders: Iterable[str], text: str) -> None:
         """Allow a text that a person approved, in these folders."""
-        if self.any() or self.any_rejected():
-            self.drop(self._rejection_digests(folders, [*_whole_form(text), *_line_forms(text)]))
+        if self.has_purges() or self.has_rejections():
+            self.delete_digests(self._rejection_digests(folders, [*_whole_form(text), *_line_forms(text)]))
 
     def _rejection_digests(self, folders: Iterable[str], forms: list[str]) -> list[str]:
         named = list(folders)
@@ -294,7 +294,7 @@ class Purges:
 
     # --- receipts ---------------------------------------------------------------------------------------------------
 
-    def put(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
+    def save_receipt(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
         """Store a receipt, replacing the one with this id, and the digests of what was purged.
 
         When this returns, no process stores texts with these digests."""
@@ -312,7 +312,7 @@ class Purges:
         self._save(write_rows)
         self.set_flag()
 
-    def receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
+    def list_receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
         """Return receipts, newest first: the one with this id, or at most `most` after that of the `last` id.
 
         One that cannot be read has the state `damaged`."""
@@ -320,12 +320,12 @@ class Purges:
 
         return [parse_receipt(*row) for row in self._database.read("receipts", id=id, last=last, most=most)]
 
-    def unfinished(self) -> list[dict[str, Any]]:
+    def list_unfinished(self) -> list[dict[str, Any]]:
         """Return the receipts of purges that have something left to do."""
-        receipts = self.receipts() if self.any() else []
+        receipts = self.list_receipts() if self.has_purges() else []
         return [receipt for receipt in receipts if receipt["state"] not in ("done", "damaged") and not receipt.get("again")]
 
-    def counts(self) -> dict[str, int]:
+    def count_digests(self) -> dict[str, int]:
         """Return how many digests each purge has."""
         return dict(self._database.read("purged_counts"))
 

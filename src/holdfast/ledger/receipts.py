@@ -77,9 +77,9 @@ def _damaged_receipt(id: str, time: int) -> Receipt:
 
 def find_losses(purges: Purges) -> list[str]:
     """Return a sentence for each kind of record that the ledger has lost, with its consequence."""
-    receipts, counts = purges.receipts(), purges.counts()
+    receipts, counts = purges.list_receipts(), purges.count_digests()
     if not receipts and not counts:
-        return [UNKNOWN] if purges.any() else []
+        return [UNKNOWN] if purges.has_purges() else []
     return [*_find_lost_key(purges, receipts), *_find_lost_digests(receipts, counts), *_find_lost_receipts(receipts, counts)]
 
 
@@ -87,7 +87,7 @@ def list_damaged_ids(purges: Purges) -> list[str]:
     """Return the ids of receipts that cannot be read, unless the same was purged again or taken back."""
     return [
         str(receipt["id"])
-        for receipt in purges.receipts()
+        for receipt in purges.list_receipts()
         if receipt["state"] == DAMAGED and not receipt.get("again") and not receipt.get("taken_back")
     ]
 

@@ -27,7 +27,7 @@ class Usage:
         self._database = database
         self._counted: dict[str, int] = {}
 
-    def count(self, ids: Iterable[str], now: int) -> None:
+    def record_use(self, ids: Iterable[str], now: int) -> None:
         """Count one more use of each note, at most one a minute. Within that minute the database is not used again."""
         with self._database.lock:
             due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
@@ -39,7 +39,7 @@ class Usage:
                 self._counted.clear()
             self._counted.update((str(id), now) for (id,) in counted)
 
-    def counts(self, ids: Iterable[str]) -> dict[str, int]:
+    def get_counts(self, ids: Iterable[str]) -> dict[str, int]:
         """Return how often each note was used; those never used are left out."""
         wanted = list(dict.fromkeys(ids))
         return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
@@ -74,7 +74,7 @@ class Usage:
             for id in ids:
                 self._counted.pop(id, None)
             mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
-            if not any(mentions) and not self.counts(ids):
+            if not any(mentions) and not self.get_counts(ids):
                 return 0
             return self._database.write(delete_rows, checkpoint=True)
 
@@ -94,7 +94,7 @@ class Sessions:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
-    def shown(self, session: str) -> dict[str, str]:
+    def list_shown(self, session: str) -> dict[str, str]:
         """Return the notes that a session was shown since its context began, each with the version of it."""
         return dict(self._database.read_or_empty("shown", session=session))
 
@@ -146,12 +146,12 @@ class Sessions:
         counted = self._database.write(lambda transaction: transaction.run("count_prompt", **values), durable=False)
         return int(counted[0][0]) if counted else 0
 
-    def history(self, note: str) -> List[ShownTo]:
+    def list_history(self, note: str) -> List[ShownTo]:
         """Return to whom a note was shown, newest first."""
         rows = self._database.read_or_empty("history", note=note)
         return [ShownTo(version=version, session=session, client=client, time=time) for version, session, client, time in rows]
 
-    def shown_to(self, ids: Sequence[str]) -> tuple[int, List[str]]:
+    def count_shown(self, ids: Sequence[str]) -> tuple[int, List[str]]:
         """Return how often these notes were shown, and to which sessions."""
         rows = self._database.read_or_empty("shown_to", ids=_json_list(ids))
         count, sessions = rows[0] if rows else (0, "")

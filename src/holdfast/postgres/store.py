@@ -145,14 +145,14 @@ class PostgresStore:
         row = self.database.row("read", scope=scope_folder, part=part, name=name)
         return make_content(*row) if row else None
 
-    def read_batch(self, refs: list[FileRef]) -> dict[FileRef, FileContent]:
+    def read_batch(self, wanted: list[FileRef]) -> dict[FileRef, FileContent]:
         """Read documents with one query and lines of transcripts, named `client/session.jsonl:offset`, with another."""
         rows: list[Any] = []
-        documents = [ref for ref in refs if ref[1] != layout.TRANSCRIPTS]
+        documents = [ref for ref in wanted if ref[1] != layout.TRANSCRIPTS]
         if documents:
             scopes, parts, names = (list(column) for column in zip(*documents, strict=True))
             rows += self.database.rows("read_batch", scopes=scopes, parts=parts, names=names)
-        lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in refs if part == layout.TRANSCRIPTS]
+        lines = [(scope, *name.rpartition(":")[::2]) for scope, part, name in wanted if part == layout.TRANSCRIPTS]
         if lines:
             scopes, names, offsets = (list(column) for column in zip(*lines, strict=True))
             rows += self.database.rows("read_line_batch", scopes=scopes, names=names, starts=offsets)

@@ -56,11 +56,11 @@ def export(call: Invocation) -> int:
     ledger = ledger_of(call)
     try:
         if call.screen.json:
-            call.screen.document([entry.as_dict() for entry in ledger.audit.walk()])
+            call.screen.document([entry.as_dict() for entry in ledger.audit.iterate_entries()])
             return 0
         import json
 
-        for entry in ledger.audit.walk():
+        for entry in ledger.audit.iterate_entries():
             call.screen.say(json.dumps(entry.as_dict(), separators=(",", ":")))
     finally:
         ledger.close()
@@ -84,7 +84,7 @@ def _must_be_there(settings: Config, ledger: Ledger) -> None:
     from holdfast.postgres import make_settings
     from holdfast.postgres.store import PostgresStore
 
-    if ledger.audit.last() is None and not ledger.agents.list():
+    if ledger.audit.read_last() is None and not ledger.agents.list():
         store = make_settings(settings, None, all_agents=True)
         if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()

@@ -96,7 +96,7 @@ def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
     agent, kind, subject, ledger = request.caller.agent, params.kind, _checked_subject(params.subject), request.ledger
     for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
         validate.reject_secrets(text, "what was done", fix="Name it without the secret")
-    if ledger.purges.any() and not ledger.done.exists(agent, kind, subject):
+    if ledger.purges.has_purges() and not ledger.done.exists(agent, kind, subject):
         ledger.purges.check_new_texts([("", kind), ("", subject)])
     is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))
     return Reply(body=Recorded(recorded=is_new), status=201 if is_new else 200)

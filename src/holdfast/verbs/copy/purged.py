@@ -19,7 +19,7 @@ class PurgedContent:
     """The purges of both ledgers: a copy that is run again decides the same as the first time."""
 
     def __init__(self, old: Endpoint, new: Endpoint) -> None:
-        self._ledgers = [end.ledger.purges for end in (old, new) if end.ledger.purges.any()]
+        self._ledgers = [end.ledger.purges for end in (old, new) if end.ledger.purges.has_purges()]
 
     def __bool__(self) -> bool:
         return bool(self._ledgers)

@@ -55,7 +55,7 @@ def report_full_disk(context: Context) -> Iterator[None]:
 
 def _has_unfinished(context: Context) -> bool:
     try:
-        return bool(context.ledger.purges.unfinished())
+        return bool(context.ledger.purges.list_unfinished())
     except HoldfastError:
         return True  # unknown: assume the worse
 
@@ -68,14 +68,14 @@ def finish(context: Context) -> list[Stored]:
 
     Does nothing while another process purges: that process finishes its own.
     """
-    if not context.ledger.purges.any() or not context.ledger.purges.unfinished():
+    if not context.ledger.purges.has_purges() or not context.ledger.purges.list_unfinished():
         return []
     lock = context.store.named_lock(LOCK, 0)
     if not lock.acquire(0):
         return []
     try:
         with context.sync.use_primary():
-            receipts = [_continue(context, receipt) for receipt in context.ledger.purges.unfinished()]
+            receipts = [_continue(context, receipt) for receipt in context.ledger.purges.list_unfinished()]
             return [receipt for receipt in receipts if receipt["state"] != "done"]
     finally:
         lock.release()
@@ -122,7 +122,7 @@ def _store_continued(
     if not failed_listings:
         updated.pop("named", None)
     if updated != receipt:
-        context.ledger.purges.put(receipt["id"], updated)
+        context.ledger.purges.save_receipt(receipt["id"], updated)
     return updated
 
 
@@ -136,7 +136,7 @@ def _count_masked(context: Context, receipt: Stored, rows: int) -> Stored:
     """Add masked rows to the receipt, stored before anything can fail."""
     if rows:
         receipt = {**receipt, "usage_rows": receipt["usage_rows"] + rows}
-        context.ledger.purges.put(receipt["id"], receipt)
+        context.ledger.purges.save_receipt(receipt["id"], receipt)
     return receipt
 
 
@@ -207,7 +207,7 @@ def find_unfinished(
     context: Context, scopes: list[Scope], key: str, checks: list[str], beyond_reach: list[str]
 ) -> Stored | None:
     """Return the receipt of an unfinished purge of this very note, with these lines added; None if there is none."""
-    unfinished = context.ledger.purges.unfinished()
+    unfinished = context.ledger.purges.list_unfinished()
     marks = {mark_of_note(context, scope, key) for scope in scopes} if unfinished else set()
     for receipt in unfinished:
         scope = Scope(**receipt["scope"]) if receipt.get("scope") else None
@@ -231,7 +231,7 @@ def problems(context: Context) -> list[Problem]:
         return []
     fixes, found = fixes_for(context.config), []
     try:
-        if context.ledger.purges.receipts() or context.ledger.purges.counts():
+        if context.ledger.purges.list_receipts() or context.ledger.purges.count_digests():
             context.ledger.purges.set_flag()  # somebody may have deleted it as a leftover
         found += _lost_receipts(context)
         found += [_unfinished_problem(context, fixes, receipt) for receipt in finish(context)]
