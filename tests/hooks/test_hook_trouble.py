@@ -11,7 +11,7 @@ import time
 
 import apsw
 import pytest
-from test_hook import configure, told
+from test_hook import configure, context_text
 
 from holdfast import Memory
 from holdfast.base import dates, failure_log
@@ -49,7 +49,7 @@ def doctor(home):
     ids=["empty", "blank", "bom", "object", "bom and more", "wrong types", "odd numbers", "surrogates"],
 )  # fmt: skip
 def test_odd_but_sound_input_is_taken_as_it_is(hook, deploys, home, folder, raw):
-    assert "Tuesdays" in told(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
     assert log(home) == []
 
 
@@ -61,7 +61,7 @@ def test_odd_but_sound_input_is_taken_as_it_is(hook, deploys, home, folder, raw)
     ids=["cut", "words", "list", "string", "null", "bytes", "too long", "too deep", "cut prompt"],
 )  # fmt: skip
 def test_what_is_no_json_object_is_noted_and_the_hook_does_what_it_can(hook, deploys, home, raw):
-    assert "Tuesdays" in told(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
     assert [(one.client, one.event, "JSON" in one.message) for one in log(home)] == [("claude-code", "SessionStart", True)]
     assert "secret" not in (home / "run" / failure_log.NAME).read_text()
 
@@ -135,7 +135,7 @@ def test_global_options_may_stand_before_it(home, folder, deploys, before):
         [sys.executable, "-m", "holdfast", *words, "hook", "claude-code", "SessionStart"], input=b"{}", capture_output=True,
         cwd=folder, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 0 and "Tuesdays" in told(done.stdout.decode())
+    assert done.returncode == 0 and "Tuesdays" in context_text(done.stdout.decode())
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _garbage(name):
 @pytest.mark.parametrize("name", ["index.db", "ledger.db"])
 def test_a_damaged_database_keeps_nobody_from_being_told(hook, deploys, home, name):
     _garbage(name)(home)
-    assert "Tuesdays" in told(hook(*START, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, env={"HOLDFAST_PROJECT": deploys.scope.id}))
 
 
 @pytest.mark.promise("B6")
@@ -238,7 +238,7 @@ def test_a_ledger_that_somebody_holds_delays_it_a_moment_and_no_more(hook, deplo
     holder = apsw.Connection(str(home / "ledger.db"))
     holder.execute("BEGIN IMMEDIATE")
     start = time.monotonic()
-    assert "Tuesdays" in told(hook(*PROMPT, session_id="other", prompt="when do we deploy?"))
+    assert "Tuesdays" in context_text(hook(*PROMPT, session_id="other", prompt="when do we deploy?"))
     assert time.monotonic() - start < 25  # lock.seconds would be 30 for each of several writes
     holder.execute("ROLLBACK")
     holder.close()

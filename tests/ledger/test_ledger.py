@@ -211,7 +211,7 @@ def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
 # ── damage ──
 
 
-def spoil(path, how):
+def damage(path, how):
     if how == "garbage":
         path.write_bytes(os.urandom(9000))
     elif how == "text":
@@ -253,7 +253,7 @@ def damaged_home(home, how):
     ledger.close()
     for suffix in ("-wal", "-shm"):
         Path(f"{home}/ledger.db{suffix}").unlink(missing_ok=True)
-    spoil(Path(home, "ledger.db"), how)
+    damage(Path(home, "ledger.db"), how)
     return os.lstat(f"{home}/ledger.db").st_ino
 
 
@@ -809,7 +809,7 @@ sys.stdin.read()
 """
 
 
-def doing(home, *keys):
+def start_requests(home, *keys):
     """A process that began requests with these keys."""
     words = [sys.executable, "-c", BEGINS, home, str(NOW), *keys]
     doer = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -819,7 +819,7 @@ def doing(home, *keys):
 
 @pytest.mark.promise("A6")
 def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
-    with doing(home, "one", "two") as doer:
+    with start_requests(home, "one", "two") as doer:
         with pytest.raises(Busy, match="under way"):
             ledger.idempotency_keys.begin("a", "one", "digest", NOW + 1)
         doer.kill()
@@ -833,18 +833,18 @@ def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_bef
 
 @pytest.mark.promise("A6")
 def test_a_process_that_starts_after_another_was_killed_may_do_its_requests(home):
-    with doing(home, "one") as doer:
+    with start_requests(home, "one") as doer:
         doer.kill()
-    with doing(home, "one") as next_one:  # which would end with Busy
+    with start_requests(home, "one") as next_one:  # which would end with Busy
         next_one.kill()
 
 
 def test_signs_of_the_long_dead_are_swept(home, ledger):
-    with doing(home, "one") as doer:
+    with start_requests(home, "one") as doer:
         doer.kill()
     (left,) = [name for name in os.listdir(f"{home}/run/locks") if name.startswith("alive+")]
     os.utime(f"{home}/run/locks/{left}", (NOW, NOW - 10**9))
-    with doing(home, "two") as other:
+    with start_requests(home, "two") as other:
         assert left not in os.listdir(f"{home}/run/locks")
         other.kill()
 

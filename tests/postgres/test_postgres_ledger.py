@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from test_access import (  # noqa: F401
     gate,
-    open_porter,
+    open_gate,
     reviewer,
     test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead,
     test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace,
@@ -341,8 +341,8 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
 
 @pytest.mark.promise("A7")
 @pytest.mark.promise("A1")
-def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, settings):  # noqa: F811
-    red, blue = open_porter(tenant="red"), open_porter(tenant="blue")
+def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_gate, settings):  # noqa: F811
+    red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
     _, mine = red.add("reviewer", "operator")
     _, theirs = blue.add("reviewer", "secretary")
     for one in (red, blue):  # whichever replica is asked
@@ -364,8 +364,8 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, setti
 
 
 @pytest.mark.promise("A7")
-def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_behind(open_porter, ledger):  # noqa: F811
-    _, token = open_porter(tenant="red").add("reviewer", "operator")
+def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_behind(open_gate, ledger):  # noqa: F811
+    _, token = open_gate(tenant="red").add("reviewer", "operator")
     for statement in ("SELECT * FROM tokens", "SELECT * FROM agents", "SELECT * FROM presented('')",
                       "SELECT * FROM presented(NULL)", "SELECT * FROM presented('%%')"):  # fmt: skip
         assert ledger.database.connection.query(statement, ()) == []
@@ -403,8 +403,8 @@ def test_an_owner_who_may_not_pass_by_row_security_can_let_agents_in_and_sees_no
 
 
 @pytest.mark.promise("A1")
-def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_porter):  # noqa: F811
-    porters, said = [open_porter() for _ in range(6)], []
+def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_gate):  # noqa: F811
+    gates, said = [open_gate() for _ in range(6)], []
 
     def work(one):
         try:
@@ -412,14 +412,14 @@ def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_porter):  #
         except Conflict:
             said.append(None)
 
-    threads = [threading.Thread(target=work, args=(one,)) for one in porters]
+    threads = [threading.Thread(target=work, args=(one,)) for one in gates]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     (token,) = [one for one in said if one]
-    assert len(said) == 6 and porters[0].identify(token)
-    assert len(porters[0].agent("reviewer").tokens) == 1
+    assert len(said) == 6 and gates[0].identify(token)
+    assert len(gates[0].agent("reviewer").tokens) == 1
 
 
 # --- locks, and what is claimed at once -------------------------------------------------------------------------------
@@ -444,11 +444,11 @@ def at_once(count, work):
 
 
 @pytest.mark.promise("A1")
-def test_of_many_who_ask_at_once_for_the_first_token_one_is_told(open_porter):  # noqa: F811
-    porters = [open_porter() for _ in range(8)]
-    (token,) = [one for one in at_once(8, lambda number: porters[number].first_token()) if one]
-    assert porters[0].identify(token).agent == "operator" and porters[0].first_token() is None
-    assert verify(porters[0].ledger.audit).rows == 1
+def test_of_many_who_ask_at_once_for_the_first_token_one_is_told(open_gate):  # noqa: F811
+    gates = [open_gate() for _ in range(8)]
+    (token,) = [one for one in at_once(8, lambda number: gates[number].first_token()) if one]
+    assert gates[0].identify(token).agent == "operator" and gates[0].first_token() is None
+    assert verify(gates[0].ledger.audit).rows == 1
 
 
 @pytest.mark.promise("A6")

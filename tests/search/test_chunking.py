@@ -19,7 +19,7 @@ ANY = st.text(max_size=300)
 MOST = int(1.5 * PIECE_WORDS)  # words of a sentence that is not cut
 
 
-def spoken(text):
+def join_words(text):
     """The words alone: a boundary may fall where no space was."""
     return "".join(text.split())
 
@@ -29,7 +29,7 @@ def spoken(text):
 @example("word " * 5000)
 @example("a. " * 5000)
 def test_chunks_lose_nothing(text):
-    assert spoken(" ".join(chunks(text))) == spoken(text)
+    assert join_words(" ".join(chunks(text))) == join_words(text)
 
 
 @given(PROSE | ANY, st.integers(5, 100))
@@ -61,7 +61,7 @@ def test_a_sentence_without_end_is_cut():
 def test_a_cut_text_has_pieces_and_each_has_units(text, speaker):
     found = cut(text, speaker)
     assert found if text.strip() else True
-    assert spoken(" ".join(piece.text for piece in found)) == spoken(text.replace("’", "'"))
+    assert join_words(" ".join(piece.text for piece in found)) == join_words(text.replace("’", "'"))
     assert all(piece.units for piece in found)
     assert all(len(unit.split()) <= chunking._SENTENCE_WORDS for piece in found for unit in piece.units if unit != piece.text)
     assert all(len(piece.units) <= chunking._MAX_SENTENCES for piece in found)

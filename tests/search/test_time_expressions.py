@@ -25,7 +25,7 @@ from holdfast.search.time_expressions import (
 NOW = "2023-05-18T10:00:00Z"  # a Thursday
 
 
-def told(found: list[Span]) -> str:
+def format_spans(found: list[Span]) -> str:
     """Spans as `first..last kind`, a single day as itself."""
     texts = []
     for span in found:
@@ -259,7 +259,7 @@ CASES = table(ABSOLUTE) + table(RANGES) + table(RELATIVE) + table(LANGUAGES) + t
 
 @pytest.mark.parametrize(("question", "meant"), CASES, ids=[question for question, _ in CASES])
 def test_what_a_question_asks_about(question, meant):
-    assert told(find_spans(question, NOW)) == meant
+    assert format_spans(find_spans(question, NOW)) == meant
 
 
 def test_there_are_cases_enough():
@@ -293,7 +293,7 @@ def test_there_are_cases_enough():
     ],
 )
 def test_years_that_nobody_wrote_and_other_nows(question, now, years, meant):
-    assert told(find_spans(question, now, years)) == meant
+    assert format_spans(find_spans(question, now, years)) == meant
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_the_days_that_a_passage_speaks_of(passage, meant):
 def test_long_times_of_a_passage_are_spans_only():
     said_on = date(2023, 5, 8).toordinal()
     assert find_passage_days("We moved last year.", said_on) == []
-    assert told(find_passage_spans("We moved last year.", said_on)) == "2022-01-01..2022-12-31 year"
+    assert format_spans(find_passage_spans("We moved last year.", said_on)) == "2022-01-01..2022-12-31 year"
     assert len(find_passage_days("It was last month.", said_on)) == 30
 
 

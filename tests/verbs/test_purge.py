@@ -962,7 +962,7 @@ def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):
     memory.purge("gone")
     said(memory, "s", [f"turn number {number}" for number in range(50)])
     asked, real = [], memory._context.ledger.purges.find_purged_turns
-    monkeypatch.setattr(memory._context.ledger.purges, "purged_turns", lambda *given: asked.append(1) or real(*given))
+    monkeypatch.setattr(memory._context.ledger.purges, "find_purged_turns", lambda *given: asked.append(1) or real(*given))
     memory.reindex()
     assert len(memory.recall("turn number", kind="turn", limit=100)) == 50
     assert len(asked) == 1
