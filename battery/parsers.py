@@ -71,9 +71,9 @@ def _time_expressions(data: bytes) -> None:
     from holdfast.search import time_expressions
 
     text = _text(data[:32768])
-    time_expressions.spans(text, NOW, (2024, 2025))
-    time_expressions.dates_in(text, 739000)
-    time_expressions.spans_in(text, 739000)
+    time_expressions.find_spans(text, NOW, (2024, 2025))
+    time_expressions.find_passage_days(text, 739000)
+    time_expressions.find_passage_spans(text, 739000)
 
 
 def _words(data: bytes) -> None:

@@ -87,14 +87,14 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
         data, problem = _read_event()
         if problem:
             _log_failure(home, name, event, f"what the client told on stdin is {problem}", "Update the client, or report it")
-        heard = client.parse_input(event, data)
-        if not heard.event and event not in client.events:
+        hook_input = client.parse_input(event, data)
+        if not hook_input.event and event not in client.events:
             _log_failure_once(
                 home, name, event, "this client has no such event that we know", "Take this hook out of its settings"
             )
-        if heard.event in _EVENT_SECONDS:
-            deadline.set(_EVENT_SECONDS[heard.event])
-        text = _handle(client, heard, home)
+        if hook_input.event in _EVENT_SECONDS:
+            deadline.set(_EVENT_SECONDS[hook_input.event])
+        text = _handle(client, hook_input, home)
     except _TimedOut:
         _log_failure(home, name, event, *_TOO_LONG)
         return nothing
@@ -104,9 +104,9 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
     return client.format_output(event, text) if text else nothing
 
 
-def _handle(client: Client, heard: HookInput, home: str | None) -> str:
+def _handle(client: Client, hook_input: HookInput, home: str | None) -> str:
     """Return what the model should know; mostly nothing."""
-    if not heard.event or (heard.event == "start" and heard.source == "resume"):
+    if not hook_input.event or (hook_input.event == "start" and hook_input.source == "resume"):
         return ""
     from holdfast import config
 
@@ -114,45 +114,45 @@ def _handle(client: Client, heard: HookInput, home: str | None) -> str:
     if not settings.enabled or not (settings.store or os.path.isdir(settings.home)):
         return ""
     settings = settings.replace(lock_seconds=min(settings.lock_seconds, _LOCK_SECONDS))
-    return _run_steps(client, heard, settings)
+    return _run_steps(client, hook_input, settings)
 
 
-def _run_steps(client: Client, heard: HookInput, settings: Config) -> str:
-    steps = _steps_of(client, heard, settings)
+def _run_steps(client: Client, hook_input: HookInput, settings: Config) -> str:
+    steps = _select_steps(client, hook_input, settings)
     if not steps:
         return ""
-    context = _open_context(client, heard, settings)
+    context = _open_context(client, hook_input, settings)
     try:
-        return "".join([_STEPS[step](context, client, heard) for step in steps])
+        return "".join([_STEPS[step](context, client, hook_input) for step in steps])
     finally:
         context.close()
 
 
-def _steps_of(client: Client, heard: HookInput, settings: Config) -> list[str]:
+def _select_steps(client: Client, hook_input: HookInput, settings: Config) -> list[str]:
     """Return the steps of an event; mostly none, and then nothing is opened."""
-    if heard.event == "prompt":
-        return ["prompt"] if "prompt" in client.injects and _strip_prompt(heard.prompt) else []
+    if hook_input.event == "prompt":
+        return ["prompt"] if "prompt" in client.injects and _strip_prompt(hook_input.prompt) else []
     late = "prompt" in client.injects and "start" not in client.injects  # the briefing comes with the first prompt
-    if heard.event == "start":
+    if hook_input.event == "start":
         return ["begin"] if late else ["start"] if "start" in client.injects else []
-    steps = ["begin"] if late and heard.event == "compact" else []
-    captured = settings.capture and client.transcripts and heard.transcript and not heard.again
+    steps = ["begin"] if late and hook_input.event == "compact" else []
+    captured = settings.capture and client.transcripts and hook_input.transcript and not hook_input.stop_hook_active
     return [*steps, "capture"] if captured else steps
 
 
 # --- the events -------------------------------------------------------------------------------------------------------
 
 
-def _start(context: Context, client: Client, heard: HookInput) -> str:
-    return _start_briefing(context, client, client.cap, _is_first(heard))
+def _start(context: Context, client: Client, hook_input: HookInput) -> str:
+    return _start_briefing(context, client, client.cap, _is_first(hook_input))
 
 
-def _is_first(heard: HookInput) -> bool:
+def _is_first(hook_input: HookInput) -> bool:
     """Return whether a session starts. Some clients send this event and the first prompt at the same time."""
-    return heard.event == "start" and heard.source == "startup"
+    return hook_input.event == "start" and hook_input.source == "startup"
 
 
-def _start_briefing(context: Context, client: Client, cap: int, first: bool = False, anew: bool = True) -> str:
+def _start_briefing(context: Context, client: Client, cap: int, first: bool = False, new_context: bool = True) -> str:
     """Return the boot text of an agent with continuity, if scaffolds are declared, and the briefing."""
     from holdfast.verbs.brief import select
 
@@ -161,32 +161,32 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
         from holdfast.verbs.scaffold.boot import boot
 
         booted = boot(context, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=anew).text
+    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=new_context).text
 
 
-def _begin(context: Context, client: Client, heard: HookInput) -> str:
+def _begin(context: Context, client: Client, hook_input: HookInput) -> str:
     from holdfast.verbs.brief import select
 
-    select.reset_shown(context, _is_first(heard))
+    select.reset_shown(context, _is_first(hook_input))
     return ""
 
 
-def _prompt(context: Context, client: Client, heard: HookInput) -> str:
+def _prompt(context: Context, client: Client, hook_input: HookInput) -> str:
     """Return the notes that match a prompt, and at intervals a reminder. If the client shows nothing at the start, the first
     prompt also gets the briefing."""
     from holdfast.verbs.brief import select
 
-    prompt = _strip_prompt(heard.prompt)
+    prompt = _strip_prompt(hook_input.prompt)
     count = select.count_prompt(context, prompt)
-    reminder = _reminder(context, count)
+    reminder = _compose_reminder_at_interval(context, count)
     cap = client.cap - len(reminder)
-    matching = select.brief(context, prompt=prompt, cap=cap, matches=_ask_resident(context, prompt)).text
+    matches_text = select.brief(context, prompt=prompt, cap=cap, matches=_ask_resident(context, prompt)).text
     is_first = count == 1 and "start" not in client.injects
-    briefing = _start_briefing(context, client, cap - len(matching), anew=False) if is_first else ""
-    return briefing + matching + reminder
+    briefing = _start_briefing(context, client, cap - len(matches_text), new_context=False) if is_first else ""
+    return briefing + matches_text + reminder
 
 
-def _reminder(context: Context, count: int) -> str:
+def _compose_reminder_at_interval(context: Context, count: int) -> str:
     if not context.config.reminder or not count or count % context.config.reminder:
         return ""
     from holdfast.verbs.brief.render import compose_reminder
@@ -194,15 +194,15 @@ def _reminder(context: Context, count: int) -> str:
     return compose_reminder()
 
 
-def _capture(context: Context, client: Client, heard: HookInput) -> str:
+def _capture(context: Context, client: Client, hook_input: HookInput) -> str:
     """Store the session's transcript; turns that are stored already are not added again."""
-    if os.path.isfile(heard.transcript):
+    if os.path.isfile(hook_input.transcript):
         from holdfast.errors import Refused, Trouble, UsageError
         from holdfast.verbs.history import import_history
 
         try:
             import_history(
-                context, heard.transcript, client=client.name, scope="project", written=client.transcripts, kept="live"
+                context, hook_input.transcript, client=client.name, scope="project", written=client.transcripts, kept="live"
             )
         except (Refused, UsageError):  # its message may quote the transcript
             fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
@@ -233,9 +233,9 @@ def _has_resident(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
-def _open_context(client: Client, heard: HookInput, settings: Config) -> Context:
+def _open_context(client: Client, hook_input: HookInput, settings: Config) -> Context:
     """Return the context of the folder and session that the client names."""
-    folder = heard.folder or "."
+    folder = hook_input.folder or "."
     if not os.path.isdir(folder):
         if not settings.project:  # the folder that this hook runs in need not be the agent's
             from holdfast.errors import Trouble
@@ -246,7 +246,7 @@ def _open_context(client: Client, heard: HookInput, settings: Config) -> Context
     from holdfast.context.caller import Context
     from holdfast.models import Progress
 
-    session = heard.session or settings.session
+    session = hook_input.session or settings.session
     if session and not is_name(session):
         session = digest(session.encode("utf-8", "replace"))
     return Context(
@@ -260,20 +260,20 @@ def _open_context(client: Client, heard: HookInput, settings: Config) -> Context
 
 def _read_event() -> tuple[dict[str, Any], str]:
     """Return the JSON object on stdin, and what is wrong with it; empty input is allowed."""
-    data = _stdin()
+    data = _read_stdin()
     if len(data) > _STDIN_BYTES:
         return {}, "more than 10 MiB of JSON"
     text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n\x00")
     if not text:
         return {}, ""
     try:
-        found = _scanner()(text, 0)[0]
+        found = _make_scanner()(text, 0)[0]
     except Exception:  # of many kinds: the bare scanner imports json to raise its error
         return {}, _NO_OBJECT
     return (found, "") if isinstance(found, dict) else ({}, _NO_OBJECT)
 
 
-def _stdin() -> bytes:
+def _read_stdin() -> bytes:
     pieces: list[bytes] = []
     size = 0
     try:
@@ -287,7 +287,7 @@ def _stdin() -> bytes:
     return b"".join(pieces)
 
 
-def _scanner() -> Any:
+def _make_scanner() -> Any:
     """Return a JSON parser straight from its C module: `json` imports regular expressions, which takes longer."""
     try:
         from _json import make_scanner
@@ -358,7 +358,7 @@ def _log_failure_once(home: str | None, client: str, event: str, message: str, f
     from holdfast import config
     from holdfast.base import failure_log
 
-    logged = [(one.client, one.event, one.message) for one in failure_log.read(config.find_home(home))]
+    logged = [(entry.client, entry.event, entry.message) for entry in failure_log.read(config.find_home(home))]
     if (client[:60], event[:60], message) not in logged:
         _log_failure(home, client, event, message, fix)
 

@@ -54,7 +54,7 @@ def settings(home):
 
 
 @pytest.fixture
-def open_porter(settings):
+def open_gate(settings):
     """Gates of one home, closed when the test is over."""
     opened = []
 
@@ -68,8 +68,8 @@ def open_porter(settings):
 
 
 @pytest.fixture
-def gate(open_porter):
-    return open_porter()
+def gate(open_gate):
+    return open_gate()
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def write_role(home):
 
 
 def rows(gate):
-    return [(row.agent, row.action, row.outcome, row.metadata) for row in gate.ledger.audit.walk()]
+    return [(row.agent, row.action, row.outcome, row.metadata) for row in gate.ledger.audit.iterate_entries()]
 
 
 # --- tokens (A1) ------------------------------------------------------------------------------------------------------
@@ -552,8 +552,8 @@ def test_by_default_a_row_that_cannot_be_written_changes_no_decision_and_is_logg
 
 @pytest.mark.promise("A3")
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_in_strict_mode_nothing_is_done_that_cannot_be_written_down(open_porter, reviewer, home, trouble):
-    strict = open_porter(audit_mode="strict")
+def test_in_strict_mode_nothing_is_done_that_cannot_be_written_down(open_gate, reviewer, home, trouble):
+    strict = open_gate(audit_mode="strict")
     strict.allow(reviewer, "agent.memory.write", "agent")
     injected = trouble(home)
     with pytest.raises(Unrecorded) as refused:

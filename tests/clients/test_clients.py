@@ -32,7 +32,7 @@ WITH_GATEWAY = InstallTarget("/u", {}, ("holdfast",), gateway=True)
 
 
 @pytest.fixture
-def place(tmp_path):
+def target(tmp_path):
     user, project = tmp_path / "user", tmp_path / "project"
     user.mkdir()
     project.mkdir()
@@ -98,16 +98,16 @@ def test_no_client_is_named_anywhere_else():
     assert named == set()
 
 
-def test_a_client_is_noticed_by_its_program_or_its_folder(place, tmp_path):
+def test_a_client_is_noticed_by_its_program_or_its_folder(target, tmp_path):
     for name in NAMES:
-        assert clients.load(name).detect(place) == ""
-    (Path(place.home) / ".codex").mkdir()
-    assert clients.load("codex").detect(place) == f"{place.home}/.codex"
+        assert clients.load(name).detect(target) == ""
+    (Path(target.home) / ".codex").mkdir()
+    assert clients.load("codex").detect(target) == f"{target.home}/.codex"
     program = tmp_path / "bin" / "gemini"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    assert clients.load("gemini").detect(place.replace(environ={"PATH": str(program.parent)})) == str(program)
+    assert clients.load("gemini").detect(target.replace(environ={"PATH": str(program.parent)})) == str(program)
 
 
 # --- what they tell -------------------------------------------------------------------------------------------------------
@@ -219,9 +219,9 @@ def commands(value):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, place):
+def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, target):
     client = clients.load(name)
-    texts = dict(edits.render_for_paste(client, place, client.changes(place))) | client.plugin(place)
+    texts = dict(edits.render_for_paste(client, target, client.changes(target))) | client.plugin(target)
     hooks = []
     for path, text in texts.items():
         document = json.loads(text) if path.endswith(".json") else tomllib.loads(text) if path.endswith(".toml") else None
@@ -229,25 +229,25 @@ def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, pl
         if document and "mcpServers" in document and "holdfast" in document["mcpServers"]:
             server = document["mcpServers"]["holdfast"]
             words = [word for word in (server["command"], *server["args"]) if word != "env"]  # by which one client starts it
-            assert words == [*place.command, "mcp", "--client", name]
+            assert words == [*target.command, "mcp", "--client", name]
         if path.endswith(".js"):
-            assert json.dumps(list(place.command)) in text
+            assert json.dumps(list(target.command)) in text
     for hook in hooks:
         assert hook.startswith(f"'/opt/hold fast/bin/holdfast' hook {name} ")
         assert hook.split()[-1] in client.events
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_home_of_ones_own_goes_along(name, place):
+def test_a_home_of_ones_own_goes_along(name, target):
     client = clients.load(name)
-    moved = place.replace(command=(*place.command, "--home", "/other home"))
+    moved = target.replace(command=(*target.command, "--home", "/other home"))
     for text in dict(edits.render_for_paste(client, moved, client.changes(moved))).values():
         if "mcp" in text and "--client" in text:
             assert "/other home" in text
 
 
-def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(place):
-    files = clients.load("claude-code").plugin(place)
+def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(target):
+    files = clients.load("claude-code").plugin(target)
     assert json.loads(files[".mcp.json"])["mcpServers"]["holdfast"]["alwaysLoad"] is True
     hooks = json.loads(files["hooks/hooks.json"])["hooks"]
     assert hooks["SessionStart"][0]["matcher"] == "startup|clear|compact"
@@ -255,14 +255,14 @@ def test_claude_code_gets_a_plugin_whose_tools_are_always_loaded(place):
 
 
 @pytest.mark.parametrize("name", ["codex", "kimi"])
-def test_a_path_of_any_letters_is_told_in_toml(name, place):
-    odd = place.replace(command=("/opt/\U0001f980 é/holdfast",))
-    (lines,) = [change.value for change in clients.load(name).changes(odd) if change.how == "toml"]
+def test_a_path_of_any_letters_is_told_in_toml(name, target):
+    odd = target.replace(command=("/opt/\U0001f980 é/holdfast",))
+    (lines,) = [change.value for change in clients.load(name).changes(odd) if change.kind == "toml"]
     assert odd.command[0] in str(tomllib.loads(lines))
 
 
-def test_opencode_gets_the_address_of_its_plugin_in_any_folder(place):
-    odd = place.replace(memory="/me/a b#c%20?")
+def test_opencode_gets_the_address_of_its_plugin_in_any_folder(target):
+    odd = target.replace(memory="/me/a b#c%20?")
     (address,) = json.loads(clients.load("opencode").plugin(odd)["opencode.json"])["plugin"]
     assert unquote(urlsplit(address).path) == "/me/a b#c%20?/plugins/opencode/holdfast.js"
 
@@ -281,7 +281,7 @@ console.log(JSON.stringify(told))
 """
 
 
-def test_openclaw_tells_each_session_in_each_folder_its_own(place, tmp_path):
+def test_openclaw_tells_each_session_in_each_folder_its_own(target, tmp_path):
     """The plugin, run by Node, asks a program that answers with what it was asked, and how often."""
     program = tmp_path / "holdfast"
     program.write_text(
@@ -291,7 +291,7 @@ def test_openclaw_tells_each_session_in_each_folder_its_own(place, tmp_path):
         "print(*sys.argv[1:], asked['session_id'], asked['cwd'], number)\n"
     )
     program.chmod(0o755)
-    files = clients.load("openclaw").plugin(place.replace(command=(str(program),)))
+    files = clients.load("openclaw").plugin(target.replace(command=(str(program),)))
     (tmp_path / "index.mjs").write_text(files["index.js"])
     (tmp_path / "ask.mjs").write_text(ASK)
     words = [npm.find_node(), tmp_path / "ask.mjs"]
@@ -328,11 +328,11 @@ console.log(JSON.stringify([said, read(kept), read(sent.messages[0]), output.par
 """
 
 
-def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(place, tmp_path):
+def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(target, tmp_path):
     program = tmp_path / "holdfast"
     program.write_text(f"#!{sys.executable}\nimport sys\nprint('memory of a', sys.argv[-1])\n")
     program.chmod(0o755)
-    files = clients.load("opencode").plugin(place.replace(command=(str(program),)))
+    files = clients.load("opencode").plugin(target.replace(command=(str(program),)))
     (tmp_path / "holdfast.mjs").write_text(files["holdfast.js"])
     (tmp_path / "ask.mjs").write_text(TITLED)
     words = [npm.find_node(), tmp_path / "ask.mjs"]
@@ -345,20 +345,20 @@ def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(place,
     assert len(set(ids)) == 2
 
 
-def test_codex_gives_an_end_three_seconds(place):
-    changes = clients.load("codex").changes(place)
+def test_codex_gives_an_end_three_seconds(target):
+    changes = clients.load("codex").changes(target)
     (end,) = [change for change in changes if change.keys == ("hooks", "SessionEnd")]
     assert end.value["hooks"][0]["timeout"] <= 3
 
 
-def test_gemini_counts_in_milliseconds_and_is_not_asked_before_every_call(place):
-    hooks = json.loads(clients.load("gemini").plugin(place)["hooks/hooks.json"])["hooks"]
+def test_gemini_counts_in_milliseconds_and_is_not_asked_before_every_call(target):
+    hooks = json.loads(clients.load("gemini").plugin(target)["hooks/hooks.json"])["hooks"]
     assert hooks["SessionStart"][0]["hooks"][0]["timeout"] >= 1000
     assert "PreCompress" not in hooks
 
 
-def test_kiro_gets_both_of_its_formats(place):
-    changes = {Path(change.path).parent.name: change.value for change in clients.load("kiro").changes(place)}
+def test_kiro_gets_both_of_its_formats(target):
+    changes = {Path(change.path).parent.name: change.value for change in clients.load("kiro").changes(target)}
     assert set(json.loads(changes["agents"])["hooks"]) == {"agentSpawn", "userPromptSubmit", "stop"}
     standalone = json.loads(changes["hooks"])
     assert standalone["version"] == "v1"
@@ -366,30 +366,30 @@ def test_kiro_gets_both_of_its_formats(place):
     assert {hook["action"]["type"] for hook in standalone["hooks"]} == {"command"}
 
 
-def test_windsurf_is_told_in_its_rules_because_its_hooks_tell_nothing(place):
+def test_windsurf_is_told_in_its_rules_because_its_hooks_tell_nothing(target):
     client = clients.load("windsurf")
     assert client.injects == ()
-    (rules,) = [change for change in client.changes(place) if change.how == "block"]
+    (rules,) = [change for change in client.changes(target) if change.kind == "block"]
     assert rules.path.endswith("global_rules.md")
     assert len(rules.value) < client.cap
 
 
-def test_the_bundle_of_agent_plugins_has_its_parts(place):
-    files = clients.load("generic").plugin(place)
+def test_the_bundle_of_agent_plugins_has_its_parts(target):
+    files = clients.load("generic").plugin(target)
     assert json.loads(files["plugin.json"])["name"] == "holdfast"
     assert "holdfast" in json.loads(files["mcp.json"])["mcpServers"]
     assert "skills/holdfast-memory/SKILL.md" in files
 
 
-def test_a_plugin_is_written_anew_where_it_is_asked_for(place):
+def test_a_plugin_is_written_anew_where_it_is_asked_for(target):
     client = clients.load("claude-code")
-    folder = Path(install.write_plugin(client, place))
-    assert folder == Path(place.memory) / "plugins" / "claude-code"
+    folder = Path(install.write_plugin(client, target))
+    assert folder == Path(target.memory) / "plugins" / "claude-code"
     (folder / ".mcp.json").write_text("{}")
-    install.write_plugin(client, place)
+    install.write_plugin(client, target)
     assert "holdfast" in (folder / ".mcp.json").read_text()
     with pytest.raises(UsageError):
-        install.write_plugin(clients.load("cursor"), place)
+        install.write_plugin(clients.load("cursor"), target)
 
 
 # --- skills ---------------------------------------------------------------------------------------------------------------
@@ -423,10 +423,10 @@ def test_the_skill_for_agents_with_a_token_says_how_to_write_with_it():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_skill_for_agents_with_a_token_is_installed_only_where_there_is_a_gateway(place, name):
+def test_the_skill_for_agents_with_a_token_is_installed_only_where_there_is_a_gateway(target, name):
     client = clients.load(name)
     for there in (False, True):
-        where = place.replace(gateway=there)
+        where = target.replace(gateway=there)
         paths = [*[change.path for change in client.changes(where)], *client.plugin(where)]
         skilled = any("holdfast-memory/SKILL.md" in path for path in paths)
         assert any("update-memory/SKILL.md" in path for path in paths) == (skilled and there)

@@ -21,17 +21,17 @@ NAMES = clients.names()
 
 
 @pytest.fixture
-def place(tmp_path):
+def target(tmp_path):
     user, project = tmp_path / "user", tmp_path / "project"
     user.mkdir()
     project.mkdir()
     return InstallTarget(str(user), {"PATH": "/nowhere"}, ("/bin/holdfast",), str(tmp_path / "memory"), str(project))
 
 
-def tree(place):
+def tree(target):
     """Every file, folder and link of the user's, with bytes and rights."""
     found = {}
-    for root in (place.home, place.project):
+    for root in (target.home, target.project):
         for path in sorted(Path(root).rglob("*")):
             info = path.lstat()
             what = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
@@ -39,12 +39,12 @@ def tree(place):
     return found
 
 
-def paths(client, place):
+def paths(client, target):
     """The files of the user's that an install touches, and how."""
     touched = {}
-    for change in client.changes(place):
-        if not edits.is_within(change.path, place.memory) and change.how != "trace":
-            touched.setdefault(change.path, change.how)
+    for change in client.changes(target):
+        if not edits.is_within(change.path, target.memory) and change.kind != "trace":
+            touched.setdefault(change.path, change.kind)
     return touched
 
 
@@ -82,9 +82,9 @@ TEXTS = {
 }
 
 
-def looks(how):
+def contents_for(kind):
     kinds = {"entry": JSONS, "item": JSONS, "default": JSONS, "toml": TOMLS, "block": TEXTS}
-    return kinds.get(how, {"absent": None})
+    return kinds.get(kind, {"absent": None})
 
 
 def cases():
@@ -92,15 +92,15 @@ def cases():
     sample = InstallTarget("/u", {}, ("/bin/holdfast",), "/m", "/p")
     for name in NAMES:
         kinds = set(paths(clients.load(name), sample).values())
-        for look in sorted({look for how in kinds for look in looks(how)}):
-            if not (clients.load(name).strict and look in COMMENTED):
+        for look in sorted({look for kind in kinds for look in contents_for(kind)}):
+            if not (clients.load(name).strict_json and look in COMMENTED):
                 yield name, look
 
 
-def furnish(client, place, look):
+def write_files(client, target, look):
     """Put that look into each file of the client's that can have it."""
-    for path, how in paths(client, place).items():
-        content = looks(how).get(look)
+    for path, kind in paths(client, target).items():
+        content = contents_for(kind).get(look)
         if content is not None:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_bytes(content)
@@ -108,38 +108,38 @@ def furnish(client, place, look):
 
 
 @pytest.mark.parametrize(("name", "look"), [*cases()])
-def test_an_install_and_an_uninstall_leave_every_file_as_it_was(name, look, place):
+def test_an_install_and_an_uninstall_leave_every_file_as_it_was(name, look, target):
     client = clients.load(name)
-    furnish(client, place, look)
-    before = tree(place)
-    steps = install.install(client, place)
-    assert [step.path for step in steps if not edits.is_within(step.path, place.memory)] == list(paths(client, place))
-    installed = tree(place)
+    write_files(client, target, look)
+    before = tree(target)
+    steps = install.install(client, target)
+    assert [step.path for step in steps if not edits.is_within(step.path, target.memory)] == list(paths(client, target))
+    installed = tree(target)
     assert installed != before
-    assert install.install(client, place) == []  # once is enough
-    assert tree(place) == installed
-    assert install.list_installed(place) == [name]
-    install.uninstall(client, place)
-    assert tree(place) == before
-    assert install.list_installed(place) == []
-    assert sorted(os.listdir(place.memory)) == ["run"]
+    assert install.install(client, target) == []  # once is enough
+    assert tree(target) == installed
+    assert install.list_installed(target) == [name]
+    install.uninstall(client, target)
+    assert tree(target) == before
+    assert install.list_installed(target) == []
+    assert sorted(os.listdir(target.memory)) == ["run"]
 
 
 @pytest.mark.parametrize(("name", "look"), [*cases()])
-def test_what_the_user_changed_meanwhile_stays_and_only_ours_goes(name, look, place):
+def test_what_the_user_changed_meanwhile_stays_and_only_ours_goes(name, look, target):
     client = clients.load(name)
-    furnish(client, place, look)
-    before = tree(place)
-    install.install(client, place)
+    write_files(client, target, look)
+    before = tree(target)
+    install.install(client, target)
     edited = {}
-    for path, how in paths(client, place).items():
-        if how == "file":
+    for path, kind in paths(client, target).items():
+        if kind == "file":
             continue
         content = Path(path).read_bytes()
-        added = b"\n# more of mine\n" if how in ("toml", "block") else b"\n// more of mine\n"
+        added = b"\n# more of mine\n" if kind in ("toml", "block") else b"\n// more of mine\n"
         Path(path).write_bytes(content + added)
         edited[path] = added
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     for path, added in edited.items():
         content = Path(path).read_bytes()
         assert content.endswith(added)
@@ -151,57 +151,57 @@ def test_what_the_user_changed_meanwhile_stays_and_only_ours_goes(name, look, pl
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_linked_config_is_edited_at_its_target_and_stays_a_link(name, place, tmp_path):
+def test_a_linked_config_is_edited_at_its_target_and_stays_a_link(name, target, tmp_path):
     client = clients.load(name)
-    targets = {}
-    for number, (path, how) in enumerate(paths(client, place).items()):
-        if how == "file":
+    linked_files = {}
+    for number, (path, kind) in enumerate(paths(client, target).items()):
+        if kind == "file":
             continue
-        target = tmp_path / "dotfiles" / f"{number}-{Path(path).name}"
-        target.parent.mkdir(exist_ok=True)
-        content = list(looks(how).values())[2]
-        target.write_bytes(content)
+        linked = tmp_path / "dotfiles" / f"{number}-{Path(path).name}"
+        linked.parent.mkdir(exist_ok=True)
+        content = list(contents_for(kind).values())[2]
+        linked.write_bytes(content)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).symlink_to(target)
-        targets[target] = content
-    before = tree(place)
-    install.install(client, place)
-    assert all(target.read_bytes() != content for target, content in targets.items())
-    install.uninstall(client, place)
-    assert tree(place) == before
-    assert all(target.read_bytes() == content for target, content in targets.items())
+        Path(path).symlink_to(linked)
+        linked_files[linked] = content
+    before = tree(target)
+    install.install(client, target)
+    assert all(linked.read_bytes() != content for linked, content in linked_files.items())
+    install.uninstall(client, target)
+    assert tree(target) == before
+    assert all(linked.read_bytes() == content for linked, content in linked_files.items())
 
 
 @pytest.mark.parametrize("look", COMMENTED)
-def test_settings_that_the_client_would_refuse_are_not_called_installed(look, place):
+def test_settings_that_the_client_would_refuse_are_not_called_installed(look, target):
     client = clients.load("claude-code")
-    settings = Path(place.home) / ".claude" / "settings.json"
+    settings = Path(target.home) / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_bytes(JSONS[look])
-    before = tree(place)
+    before = tree(target)
     with pytest.raises(Refused, match=r"Claude Code refuses all of such a file: .*line \d"):
-        install.install(client, place)
-    assert tree(place) == before
+        install.install(client, target)
+    assert tree(target) == before
     settings.unlink()
-    install.install(client, place)
+    install.install(client, target)
     settings.write_bytes(settings.read_bytes().replace(b"{", b"{ // mine", 1))
-    (problem,) = health.find_problems(place)
+    (problem,) = health.find_problems(target)
     assert "comments" in problem.message
     assert "plain JSON" in problem.fix
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     assert b"holdfast" not in settings.read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("look", JSONS)
-def test_what_is_written_can_be_read(name, look, place):
+def test_what_is_written_can_be_read(name, look, target):
     client = clients.load(name)
-    if client.strict and look in COMMENTED:
+    if client.strict_json and look in COMMENTED:
         return
-    furnish(client, place, look)
-    install.install(client, place)
-    for path, how in paths(client, place).items():
-        if how in ("entry", "item", "default"):
+    write_files(client, target, look)
+    install.install(client, target)
+    for path, kind in paths(client, target).items():
+        if kind in ("entry", "item", "default"):
             assert isinstance(jsonc.parse(Path(path).read_bytes().decode()).value, dict)
 
 
@@ -209,75 +209,75 @@ BROKEN = {"json": b'{"a": 1,, }', "toml": b"a = = 1\n", "md": b"caf\xe9\n"}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_config_that_cannot_be_read_is_refused_and_nothing_is_touched(name, place):
+def test_a_config_that_cannot_be_read_is_refused_and_nothing_is_touched(name, target):
     client = clients.load(name)
-    for path, how in paths(client, place).items():
-        kind = "toml" if how == "toml" else "md" if how == "block" else "json"
-        content = BROKEN[kind] if how != "file" else b"somebody else's\n"
+    for path, kind in paths(client, target).items():
+        kind = "toml" if kind == "toml" else "md" if kind == "block" else "json"
+        content = BROKEN[kind] if kind != "file" else b"somebody else's\n"
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(content)
-        before = tree(place)
+        before = tree(target)
         with pytest.raises(Refused) as caught:
-            install.install(client, place)
+            install.install(client, target)
         assert path in caught.value.message
         assert caught.value.fix
-        assert tree(place) == before
-        assert install.list_installed(place) == []
+        assert tree(target) == before
+        assert install.list_installed(target) == []
         Path(path).unlink()
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_where_one_file_cannot_be_written_none_is(what, place):
+def test_where_one_file_cannot_be_written_none_is(what, target):
     client = clients.load("codex")
-    hooks = Path(place.home) / ".codex" / "hooks.json"
+    hooks = Path(target.home) / ".codex" / "hooks.json"
     hooks.parent.mkdir()
     hooks.write_text("{}")
     (hooks if what == "file" else hooks.parent).chmod(0o444 if what == "file" else 0o555)
-    before = tree(place)
+    before = tree(target)
     with pytest.raises(DiskTrouble, match="read-only"):
-        install.install(client, place)
-    assert tree(place) == before
+        install.install(client, target)
+    assert tree(target) == before
     hooks.parent.chmod(0o755)
 
 
-def test_a_failure_midway_is_rolled_back(place):
+def test_a_failure_midway_is_rolled_back(target):
     """The last file turns into a folder after everything was checked: as if a disk failed there."""
     client = clients.load("copilot")
-    config = Path(place.home) / ".copilot" / "mcp-config.json"
+    config = Path(target.home) / ".copilot" / "mcp-config.json"
     config.parent.mkdir()
     config.write_text('{"mine": true}')
-    before = tree(place)
-    steps = install.plan_install(client, place, client.changes(place))
-    broken = file.FileSnapshot(steps[-1].path, str(Path(place.home) / "missing" / "\0"), None)
+    before = tree(target)
+    steps = install.plan_install(client, target, client.changes(target))
+    broken = file.FileSnapshot(steps[-1].path, str(Path(target.home) / "missing" / "\0"), None)
     with pytest.raises((HoldfastError, ValueError)):
-        install.apply(client, place, [*steps[:-1], steps[-1].replace(found=broken)], 5)
-    assert tree(place) == before
-    assert install.list_installed(place) == [] or install.load_record(place, "copilot") == {}
+        install.apply(client, target, [*steps[:-1], steps[-1].replace(found=broken)], 5)
+    assert tree(target) == before
+    assert install.list_installed(target) == [] or install.load_record(target, "copilot") == {}
 
 
-def test_an_edit_between_showing_and_writing_is_a_conflict(place):
+def test_an_edit_between_showing_and_writing_is_a_conflict(target):
     client = clients.load("qwen")
-    settings = Path(place.home) / ".qwen" / "settings.json"
+    settings = Path(target.home) / ".qwen" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"a": 1}')
-    steps = install.plan_install(client, place, client.changes(place))
+    steps = install.plan_install(client, target, client.changes(target))
     settings.write_text('{"a": 2}')
-    before = tree(place)
+    before = tree(target)
     with pytest.raises(Conflict):
-        install.apply(client, place, steps, 5)
-    assert tree(place) == before
+        install.apply(client, target, steps, 5)
+    assert tree(target) == before
 
 
-def test_an_entry_that_moved_is_renewed_in_its_place(place):
+def test_an_entry_that_moved_is_renewed_in_its_place(target):
     client = clients.load("claude-code")
-    settings = Path(place.home) / ".claude" / "settings.json"
+    settings = Path(target.home) / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{\n  "a": 1\n}\n')
-    install.install(client, place)
-    moved = place.replace(command=("/new/holdfast",))
+    install.install(client, target)
+    moved = target.replace(command=("/new/holdfast",))
     assert [Path(step.path).name for step in install.install(client, moved)] == ["hooks.json", ".mcp.json"]
     qwen = clients.load("qwen")
-    install.install(qwen, place)
+    install.install(qwen, target)
     (step,) = install.install(qwen, moved)
     text = Path(step.path).read_text()
     assert "/bin/holdfast" not in text
@@ -287,71 +287,71 @@ def test_an_entry_that_moved_is_renewed_in_its_place(place):
     assert settings.read_text() == '{\n  "a": 1\n}\n'
 
 
-def test_what_was_installed_can_be_taken_out_without_the_record(place):
+def test_what_was_installed_can_be_taken_out_without_the_record(target):
     """The home was removed since: what is ours is told apart by what it says."""
     client = clients.load("codex")
-    folder = Path(place.home) / ".codex"
+    folder = Path(target.home) / ".codex"
     folder.mkdir()
     (folder / "config.toml").write_text('model = "x"\n')
     (folder / "hooks.json").write_text('{"hooks": {"Stop": [{"hooks": [{"command": "theirs"}]}]}}')
-    install.install(client, place)
-    (Path(place.memory) / "installed" / "codex.json").unlink()
-    install.uninstall(client, place)
+    install.install(client, target)
+    (Path(target.memory) / "installed" / "codex.json").unlink()
+    install.uninstall(client, target)
     assert (folder / "config.toml").read_text() == 'model = "x"\n'
     hooks = json.loads((folder / "hooks.json").read_text())["hooks"]
     assert {name: groups for name, groups in hooks.items() if groups} == {"Stop": [{"hooks": [{"command": "theirs"}]}]}
 
 
-def test_a_file_of_ours_that_the_user_made_theirs_is_kept_aside(place):
+def test_a_file_of_ours_that_the_user_made_theirs_is_kept_aside(target):
     client = clients.load("copilot")
-    install.install(client, place)
-    hooks = Path(place.home) / ".copilot" / "hooks" / "holdfast.json"
+    install.install(client, target)
+    hooks = Path(target.home) / ".copilot" / "hooks" / "holdfast.json"
     hooks.write_text('{"version": 1, "hooks": {"mine": []}}')
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     assert not hooks.exists()
     assert hooks.with_name("holdfast.json.kept").read_text() == '{"version": 1, "hooks": {"mine": []}}'
 
 
-def test_what_the_user_made_of_a_file_of_ours_survives_every_install(place):
+def test_what_the_user_made_of_a_file_of_ours_survives_every_install(target):
     client = clients.load("copilot")
-    install.install(client, place)
-    hooks = Path(place.home) / ".copilot" / "hooks" / "holdfast.json"
+    install.install(client, target)
+    hooks = Path(target.home) / ".copilot" / "hooks" / "holdfast.json"
     ours = hooks.read_bytes()
     for number in (1, 2):
         hooks.write_text(f"mine {number}")
-        (step,) = install.plan_install(client, place, client.changes(place))
+        (step,) = install.plan_install(client, target, client.changes(target))
         assert step.as_dict()["kept"] == step.kept
-        install.install(client, place)
+        install.install(client, target)
         assert hooks.read_bytes() == ours
     hooks.write_text("mine 3")
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     kept = [hooks.with_name(f"holdfast.json.{end}").read_text() for end in ("kept", "kept-2", "kept-3")]
     assert kept == ["mine 1", "mine 2", "mine 3"]
     assert not hooks.exists()
 
 
-def test_a_copy_goes_again_when_what_it_was_made_for_fails(place):
+def test_a_copy_goes_again_when_what_it_was_made_for_fails(target):
     client = clients.load("copilot")
-    install.install(client, place)
-    (Path(place.home) / ".copilot" / "hooks" / "holdfast.json").write_text("mine")
-    before = tree(place)
-    steps = install.plan_install(client, place.replace(command=("/new/holdfast",)), client.changes(place))
-    broken = steps[0].replace(found=file.FileSnapshot("/x", str(Path(place.home) / "missing" / "\0"), None), kept="")
+    install.install(client, target)
+    (Path(target.home) / ".copilot" / "hooks" / "holdfast.json").write_text("mine")
+    before = tree(target)
+    steps = install.plan_install(client, target.replace(command=("/new/holdfast",)), client.changes(target))
+    broken = steps[0].replace(found=file.FileSnapshot("/x", str(Path(target.home) / "missing" / "\0"), None), kept="")
     with pytest.raises((HoldfastError, ValueError)):
-        install.apply(client, place, [*steps, broken], 5)
-    assert tree(place) == before
+        install.apply(client, target, [*steps, broken], 5)
+    assert tree(target) == before
 
 
-def test_an_install_and_a_briefing_in_one_file_leave_each_other_alone(place, memory):
-    client, page = clients.load("generic"), Path(place.project) / "AGENTS.md"
+def test_an_install_and_a_briefing_in_one_file_leave_each_other_alone(target, memory):
+    client, page = clients.load("generic"), Path(target.project) / "AGENTS.md"
     page.write_text("# Mine\n")
     memory.store("We deploy on Tuesdays.", key="deploys")
-    install.install(client, place)
+    install.install(client, target)
     memory.render(page)
     assert clients.usage_guide().strip() in page.read_text()
     assert "Tuesdays" in page.read_text()
-    assert health.find_problems(place) == []
-    install.uninstall(client, place)
+    assert health.find_problems(target) == []
+    install.uninstall(client, target)
     assert "Tuesdays" in page.read_text()
     assert clients.usage_guide().strip() not in page.read_text()
     memory.render(page, remove=True)
@@ -359,9 +359,9 @@ def test_an_install_and_a_briefing_in_one_file_leave_each_other_alone(place, mem
 
 
 @pytest.mark.promise("D1")
-def test_what_is_installed_in_one_project_is_no_matter_of_another(place, tmp_path):
+def test_what_is_installed_in_one_project_is_no_matter_of_another(target, tmp_path):
     client = clients.load("generic")
-    others = [place.replace(project=str(tmp_path / name)) for name in ("one", "two", "three")]
+    others = [target.replace(project=str(tmp_path / name)) for name in ("one", "two", "three")]
     for other in others:
         Path(other.project).mkdir()
     for other in others[:2]:
@@ -371,73 +371,73 @@ def test_what_is_installed_in_one_project_is_no_matter_of_another(place, tmp_pat
     pages = [Path(other.project) / "AGENTS.md" for other in others[:2]]
     install.uninstall(client, others[0])
     assert [page.exists() for page in pages] == [False, True]
-    assert install.list_installed(place) == ["generic"]
+    assert install.list_installed(target) == ["generic"]
     (Path(others[2].project) / "AGENTS.md").unlink()
     install.uninstall(client, others[2], everywhere=True)
     assert [page.exists() for page in pages] == [False, False]
-    assert install.list_installed(place) == []
+    assert install.list_installed(target) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("installs", [True, False])
-def test_a_plugin_that_was_made_goes_with_an_uninstall(name, installs, place):
+def test_a_plugin_that_was_made_goes_with_an_uninstall(name, installs, target):
     client = clients.load(name)
-    if not client.plugin(place):
+    if not client.plugin(target):
         return
-    folder = Path(install.write_plugin(client, place))
+    folder = Path(install.write_plugin(client, target))
     if installs:
-        install.install(client, place)
+        install.install(client, target)
     (folder / "own.txt").write_text("somebody's")
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     assert [path.name for path in folder.rglob("*")] == ["own.txt"]
     (folder / "own.txt").unlink()
-    install.write_plugin(client, place)
-    install.uninstall(client, place)
+    install.write_plugin(client, target)
+    install.uninstall(client, target)
     assert not folder.parent.exists()
 
 
-def test_what_was_never_installed_is_not_uninstalled(place):
+def test_what_was_never_installed_is_not_uninstalled(target):
     for name in NAMES:
         client = clients.load(name)
-        for path, how in paths(client, place).items():
-            if how == "file":
+        for path, kind in paths(client, target).items():
+            if kind == "file":
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
                 Path(path).write_text('{"somebody": "else"}')
-        before = tree(place)
-        install.uninstall(client, place)
-        assert tree(place) == before
-    assert not os.path.exists(place.memory)
+        before = tree(target)
+        install.uninstall(client, target)
+        assert tree(target) == before
+    assert not os.path.exists(target.memory)
 
 
-def test_what_a_client_wrote_down_because_of_us_goes_too(place):
+def test_what_a_client_wrote_down_because_of_us_goes_too(target):
     client = clients.load("claude-code")
-    install.install(client, place)
-    known = Path(place.home) / ".claude" / "plugins" / "known_marketplaces.json"
+    install.install(client, target)
+    known = Path(target.home) / ".claude" / "plugins" / "known_marketplaces.json"
     known.parent.mkdir()
-    ours = {"source": {"source": "directory", "path": f"{place.memory}/plugins/claude-code"}}
+    ours = {"source": {"source": "directory", "path": f"{target.memory}/plugins/claude-code"}}
     known.write_text(json.dumps({"holdfast": ours, "other": {"source": {}}}, indent=2))
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     assert json.loads(known.read_text()) == {"other": {"source": {}}}
     known.write_text(json.dumps({"holdfast": {"source": {"path": "/somebody/elses"}}}))
-    install.uninstall(client, place)
+    install.uninstall(client, target)
     assert "/somebody/elses" in known.read_text()
 
 
-def test_two_clients_in_one_home_do_not_disturb_each_other(place):
-    install.install(clients.load("claude-code"), place)
-    before = tree(place)
-    install.install(clients.load("gemini"), place)
-    install.uninstall(clients.load("gemini"), place)
-    assert tree(place) == before
-    assert install.list_installed(place) == ["claude-code"]
+def test_two_clients_in_one_home_do_not_disturb_each_other(target):
+    install.install(clients.load("claude-code"), target)
+    before = tree(target)
+    install.install(clients.load("gemini"), target)
+    install.uninstall(clients.load("gemini"), target)
+    assert tree(target) == before
+    assert install.list_installed(target) == ["claude-code"]
 
 
-def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
-    settings = Path(place.home) / ".qwen" / "settings.json"
+def test_what_is_kept_for_the_way_back_is_for_the_owner_only(target):
+    settings = Path(target.home) / ".qwen" / "settings.json"
     settings.parent.mkdir()
     settings.write_text('{"key": "very secret"}')
-    install.install(clients.load("qwen"), place)
-    record = Path(place.memory) / "installed" / "qwen.json"
+    install.install(clients.load("qwen"), target)
+    record = Path(target.memory) / "installed" / "qwen.json"
     assert record.stat().st_mode & 0o777 == 0o600
     assert record.parent.stat().st_mode & 0o777 == 0o700
 
@@ -446,26 +446,26 @@ def test_what_is_kept_for_the_way_back_is_for_the_owner_only(place):
 
 
 @pytest.mark.promise("D1")
-def test_doctor_says_which_clients_do_not_hear_us(place):
-    assert health.find_problems(place) == []
-    install.install(clients.load("claude-code"), place)
-    assert health.find_problems(place) == []
-    (Path(place.home) / ".claude" / "settings.json").write_text("{}")
-    (problem,) = health.find_problems(place)
+def test_doctor_says_which_clients_do_not_hear_us(target):
+    assert health.find_problems(target) == []
+    install.install(clients.load("claude-code"), target)
+    assert health.find_problems(target) == []
+    (Path(target.home) / ".claude" / "settings.json").write_text("{}")
+    (problem,) = health.find_problems(target)
     assert "settings.json" in problem.message
     assert problem.fix == "holdfast install claude-code"
 
 
 @pytest.mark.promise("D1")
-def test_doctor_says_that_codex_skips_hooks_nobody_trusts(place):
+def test_doctor_says_that_codex_skips_hooks_nobody_trusts(target):
     client = clients.load("codex")
-    install.install(client, place)
-    (problem,) = health.find_problems(place)
+    install.install(client, target)
+    (problem,) = health.find_problems(target)
     assert "trust" in problem.message
-    config = Path(place.home) / ".codex" / "config.toml"
-    key = f"{place.home}/.codex/hooks.json:session_start:0:0"
+    config = Path(target.home) / ".codex" / "config.toml"
+    key = f"{target.home}/.codex/hooks.json:session_start:0:0"
     config.write_text(config.read_text() + f'\n[hooks.state."{key}"]\ntrusted_hash = "sha256:x"\n')
-    assert health.find_problems(place) == []
+    assert health.find_problems(target) == []
 
 
 # --- the command line -----------------------------------------------------------------------------------------------------
@@ -606,12 +606,12 @@ def test_the_skill_of_the_gateway_is_installed_only_where_there_is_one(run, tmp_
     assert not skill.parent.exists()
 
 
-def test_an_uninstall_takes_the_skill_of_the_gateway_out_without_the_record(place):
+def test_an_uninstall_takes_the_skill_of_the_gateway_out_without_the_record(target):
     client = clients.load("qwen")
-    install.install(client, place.replace(gateway=True))
-    (Path(place.memory) / "installed" / "qwen.json").unlink()
-    install.uninstall(client, place)
-    assert not (Path(place.home) / ".qwen" / "skills" / "update-memory" / "SKILL.md").exists()
+    install.install(client, target.replace(gateway=True))
+    (Path(target.memory) / "installed" / "qwen.json").unlink()
+    install.uninstall(client, target)
+    assert not (Path(target.home) / ".qwen" / "skills" / "update-memory" / "SKILL.md").exists()
 
 
 def test_alone_with_yes_it_does_all_it_can_and_says_what_failed(run, tmp_path):

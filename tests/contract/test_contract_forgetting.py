@@ -193,7 +193,7 @@ def test_being_shown_without_a_session_can_be_noted_and_does_not_count_as_a_reca
     clock.forward(days=80)
     usage.record_shown(any_memory._context.ledger, [note.id])
     any_memory.recall("harbour")
-    assert any_memory._context.ledger.usage.counts([note.id]) == {note.id: 1}
+    assert any_memory._context.ledger.usage.get_counts([note.id]) == {note.id: 1}
     clock.forward(days=80)
     assert any_memory.retain() == []
 

@@ -156,7 +156,7 @@ def test_the_old_ones_go_too_when_nobody_was_left_to_take_them_away(full, with_e
     full("static,minilm")
     memory = with_embedder(server.setting)
     with monkeypatch.context() as patch:
-        patch.setattr(Vectorizer, "_remove", lambda self, models: None)  # as if killed just before
+        patch.setattr(Vectorizer, "_remove_models", lambda self, models: None)  # as if killed just before
         memory.recall(PUPPY)
         wait(memory)
         assert "minilm" in models(home)
@@ -341,7 +341,7 @@ def test_killed_in_between_it_goes_on_and_the_old_vectors_answer_all_the_while(f
     memory = with_embedder(server.setting)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Vectorizer, "_start_background", lambda self: None)
-        patch.setitem(vectorize._DURING_QUERY, "sentence", 5)
+        patch.setitem(vectorize._MAX_DURING_QUERY, "sentence", 5)
         answer = memory.recall(PUPPY)
         left = int(answer.reason.split()[0])
         assert answer[0].key == "vet" and "older vectors of minilm" in answer.reason and 0 < left < 80

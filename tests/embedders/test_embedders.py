@@ -369,7 +369,7 @@ class FakeFastembed:
 
 @pytest.fixture
 def fastembed(monkeypatch):
-    monkeypatch.setattr(fastembed_model, "_package", lambda: FakeFastembed)
+    monkeypatch.setattr(fastembed_model, "_import_class", lambda: FakeFastembed)
     return FakeFastembed
 
 

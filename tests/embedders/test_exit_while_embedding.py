@@ -87,7 +87,7 @@ import threading
 from holdfast import Memory
 from holdfast.embedders import native_lock
 
-native_lock._PATIENCE = 3600.0  # who waits for the endpoint waits for ever
+native_lock._WAIT_SECONDS = 3600.0  # who waits for the endpoint waits for ever
 memory = Memory(sys.argv[1])
 memory.store("The harbour opens at six.", key="harbour")
 threading.Thread(target=lambda: memory.recall("When does the port open?"), daemon=True).start()

@@ -18,7 +18,7 @@ NESTED = ("claude-code", "codex", "gemini", "qwen")  # clients that take hookSpe
 OPEN = "<holdfast-memory id="
 
 
-def told(printed):
+def context_text(printed):
     """The text that reaches the model of a client that takes hookSpecificOutput."""
     return json.loads(printed)["hookSpecificOutput"]["additionalContext"] if printed and printed != "{}" else ""
 
@@ -35,7 +35,7 @@ def configure(home, text):
 @pytest.mark.parametrize("source", ["startup", "clear", "compact"])
 def test_a_new_context_is_briefed(hook, note, source):
     note("We deploy on Tuesdays.", "deploys")
-    assert "We deploy on Tuesdays." in told(hook("claude-code", "SessionStart", source=source))
+    assert "We deploy on Tuesdays." in context_text(hook("claude-code", "SessionStart", source=source))
 
 
 @pytest.mark.promise("B2")
@@ -77,7 +77,7 @@ def test_a_start_briefing_fits_what_the_client_lets_through(hook, note, home, cl
     configure(home, "[brief]\ntotal_chars = 9000\n")
     for number in range(150):
         note("many words " * 30, f"k{number}")
-    text = told(hook(client, "SessionStart"))
+    text = context_text(hook(client, "SessionStart"))
     cap = clients.load(client).cap
     assert cap - 300 < len(text) <= cap <= 9000
 
@@ -99,7 +99,7 @@ def test_a_client_that_hears_nothing_at_its_start_is_briefed_with_its_first_prom
 
 @pytest.mark.promise("B2")
 def test_a_prompt_brings_what_bears_on_it_once(hook, begun):
-    text = told(hook("claude-code", "UserPromptSubmit", prompt="When do we deploy next, is Friday fine?"))
+    text = context_text(hook("claude-code", "UserPromptSubmit", prompt="When do we deploy next, is Friday fine?"))
     assert "never on Fridays" in text and "pytest" not in text and "Ada" not in text
     assert len(text) <= 1500
     assert hook("claude-code", "UserPromptSubmit", prompt="Then deploy on Friday?") == ""
@@ -114,7 +114,7 @@ def test_what_the_start_showed_is_not_shown_again(hook, begun):
 def test_a_note_that_changed_is_told_again_as_an_addition(hook, begun, note):
     hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?")
     note("We deploy on Wednesdays now.", "deploys")
-    assert "Wednesdays" in told(hook("claude-code", "UserPromptSubmit", prompt="so when do we deploy?"))
+    assert "Wednesdays" in context_text(hook("claude-code", "UserPromptSubmit", prompt="so when do we deploy?"))
     assert hook("claude-code", "UserPromptSubmit", prompt="and when do we deploy next?") == ""
 
 
@@ -122,11 +122,11 @@ def test_a_note_that_changed_is_told_again_as_an_addition(hook, begun, note):
 def test_another_session_and_a_new_context_have_seen_nothing(hook, begun):
     ask = {"prompt": "when do we deploy?"}
     hook("claude-code", "UserPromptSubmit", **ask)
-    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", session_id="s2", **ask))
+    assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", session_id="s2", **ask))
     hook("claude-code", "SessionStart", source="compact")
     assert hook("claude-code", "UserPromptSubmit", **ask) == ""  # the new briefing has it
     keeper = {"prompt": "the lighthouse keeper, who is it?"}
-    assert "Ada" in told(hook("claude-code", "UserPromptSubmit", session_id="s2", **keeper))
+    assert "Ada" in context_text(hook("claude-code", "UserPromptSubmit", session_id="s2", **keeper))
 
 
 @pytest.mark.parametrize("prompt", ["", "  \n", "/compact", "/deploy on friday", None, 7, [], [{"type": "image"}], {"a": 1}])
@@ -135,7 +135,7 @@ def test_no_prompt_and_commands_to_the_client_bring_nothing(hook, begun, prompt)
 
 
 def test_a_path_at_the_start_is_no_command(hook, begun):
-    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", prompt="/srv/app: when do we deploy it?"))
+    assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", prompt="/srv/app: when do we deploy it?"))
 
 
 @pytest.mark.parametrize("prompt", ["fix the typo in the readme", "continue", "yes please", "what is 17 * 23"])
@@ -182,40 +182,42 @@ def test_the_project_is_the_folder_that_the_client_names(hook, note, tmp_path):
     other.mkdir()
     note("The other project's harbour.", "harbour", where=other)
     note("This project's lighthouse.", "lighthouse")
-    here, there = told(hook("claude-code", "SessionStart")), told(hook("claude-code", "SessionStart", cwd=str(other)))
+    here = context_text(hook("claude-code", "SessionStart"))
+    there = context_text(hook("claude-code", "SessionStart", cwd=str(other)))
     assert "lighthouse" in here and "harbour" not in here
     assert "harbour" in there and "lighthouse" not in there
-    assert "harbour" not in told(hook("claude-code", "UserPromptSubmit", prompt="the other project's harbour", session_id="s3"))
+    prompted = hook("claude-code", "UserPromptSubmit", prompt="the other project's harbour", session_id="s3")
+    assert "harbour" not in context_text(prompted)
 
 
 def test_a_sessions_notes_are_told_to_it_alone(hook, home, folder):
     with Memory(home, cwd=folder, session="s1") as memory:
         memory.store("Only for this session.", key="mine", scope="session")
-    assert "Only for this session." in told(hook("claude-code", "SessionStart"))
+    assert "Only for this session." in context_text(hook("claude-code", "SessionStart"))
     assert hook("claude-code", "SessionStart", session_id="s2") == ""
 
 
 def test_two_clients_in_one_folder_are_told_the_same(hook, note):
     note("We deploy on Tuesdays.", "deploys")
-    assert told(hook("claude-code", "SessionStart")) == told(hook("gemini", "SessionStart", session_id="g"))
+    assert context_text(hook("claude-code", "SessionStart")) == context_text(hook("gemini", "SessionStart", session_id="g"))
 
 
 @pytest.mark.parametrize("session", ["x" * 400, "../../etc", "söme/thing", "a\x00b", 7, None, "", ["s"]])
 def test_any_session_id_will_do(hook, begun, home, session):
-    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", session_id=session, prompt="when do we deploy?"))
+    assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", session_id=session, prompt="when do we deploy?"))
     assert not (home / "run" / "hooks.log").exists()
 
 
 # --- the reminder -----------------------------------------------------------------------------------------------------
 
 
-def reminded(printed):
-    return "A reminder from Holdfast" in told(printed)
+def has_reminder(printed):
+    return "A reminder from Holdfast" in context_text(printed)
 
 
 def test_every_few_prompts_there_is_a_reminder(hook, begun, home):
     configure(home, "[hooks]\nreminder = 3\n")
-    said = [reminded(hook("claude-code", "UserPromptSubmit", prompt=f"do thing {number}")) for number in range(7)]
+    said = [has_reminder(hook("claude-code", "UserPromptSubmit", prompt=f"do thing {number}")) for number in range(7)]
     assert said == [False, False, True, False, False, True, False]
 
 
@@ -227,13 +229,13 @@ def test_it_comes_every_fifteen_prompts_unless_set_otherwise(open_memory):
 def test_no_prompt_is_reminded_of_twice(hook, begun, home):
     configure(home, "[hooks]\nreminder = 2\n")
     hook("claude-code", "UserPromptSubmit", prompt="one")
-    assert reminded(hook("claude-code", "UserPromptSubmit", prompt="two"))
-    assert not reminded(hook("claude-code", "UserPromptSubmit", prompt="two"))
+    assert has_reminder(hook("claude-code", "UserPromptSubmit", prompt="two"))
+    assert not has_reminder(hook("claude-code", "UserPromptSubmit", prompt="two"))
 
 
 def test_switched_off_there_is_none(hook, begun, home):
     configure(home, "[hooks]\nreminder = 0\n")
-    assert not any(reminded(hook("claude-code", "UserPromptSubmit", prompt=f"thing {number}")) for number in range(3))
+    assert not any(has_reminder(hook("claude-code", "UserPromptSubmit", prompt=f"thing {number}")) for number in range(3))
 
 
 def test_a_stop_is_never_answered_so_that_it_cannot_start_another(hook, begun, home):

@@ -95,7 +95,7 @@ def test_a_capture_that_takes_too_long_is_called_off(home, folder, tmp_path):
     configure(home, "[hooks]\ncapture = true\n")
     code = (
         "import sys; from holdfast.verbs import history; from holdfast import hooks;"
-        "hooks._EVENT_SECONDS['stop'] = 0.3; hooks._stdin = lambda: sys.argv[1].encode();"
+        "hooks._EVENT_SECONDS['stop'] = 0.3; hooks._read_stdin = lambda: sys.argv[1].encode();"
         "rows = iter(int, 1); history.import_history = lambda *_, **__: [None for _ in rows];"
         "sys.exit(hooks.main(['gemini', 'AfterAgent'], enforce_deadline=True))"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import pytest
 from test_cold_start import HEAVY
-from test_hook import told
+from test_hook import context_text
 
 from holdfast import Memory, UsageError
 from holdfast.ledger import SqliteLedger
@@ -34,7 +34,7 @@ def reasons(brief):
 # --- relevance --------------------------------------------------------------------------------------------------------
 
 
-def judged(memory, mode):
+def measure_precision(memory, mode):
     """Precision and recall over the prompts of tests/data/prompts.toml."""
     hits = wrong = missed = 0
     for case in CASES["prompts"]:
@@ -55,7 +55,7 @@ def cases(memory):
 
 @pytest.mark.promise("B2")
 def test_by_words_little_is_told_that_does_not_bear_on_the_prompt(cases):
-    precision, found = judged(cases, "keyword")
+    precision, found = measure_precision(cases, "keyword")
     assert precision >= 0.45 and found >= 0.9  # docs/adr/0016
 
 
@@ -64,9 +64,9 @@ def test_by_words_little_is_told_that_does_not_bear_on_the_prompt(cases):
 def test_among_thousands_of_other_notes_it_is_nearly_the_same(cases):
     from holdfast_bench.floors import TextGenerator
 
-    generator = TextGenerator(1)
-    cases.store_many([{"key": f"other-{number}", "text": generator.text()} for number in range(2000)])
-    precision, found = judged(cases, "keyword")
+    prose = Prose(1)
+    cases.store_many([{"key": f"other-{number}", "text": prose.text()} for number in range(2000)])
+    precision, found = measure_precision(cases, "keyword")
     assert precision >= 0.38 and found >= 0.9
 
 
@@ -76,7 +76,7 @@ def test_by_meaning_more_is_found_and_hardly_more_is_wrong(open_memory, monkeypa
     memory = open_memory()
     memory.store_many([{"key": key, "text": text} for key, text in CASES["notes"].items()])
     memory.embed()
-    precision, found = judged(memory, "hybrid")
+    precision, found = measure_precision(memory, "hybrid")
     assert precision >= 0.65 and found >= 0.95
     assert "Tuesdays" in memory.brief(prompt="can we ship this on friday afternoon?", mode="hybrid").text
 
@@ -98,7 +98,8 @@ def test_where_a_process_stays_the_hook_asks_it_for_what_is_meant(hook, begun, h
         warm = ["recall", "deploy", "--home", str(home)]  # as long as loading the models takes
         subprocess.run([sys.executable, "-m", "holdfast", *warm], cwd=tmp_path, capture_output=True, check=True, env=env)
         sessions = (f"after-{number}" for number in range(20))  # a busy machine may take it longer than a hook waits
-        assert any("Fridays" in told(hook("claude-code", "UserPromptSubmit", session_id=one, **asked)) for one in sessions)
+        printed = (hook("claude-code", "UserPromptSubmit", session_id=session, **asked) for session in sessions)
+        assert any("Fridays" in context_text(text) for text in printed)
     finally:
         staying.send_signal(signal.SIGINT)
         staying.wait(30)
@@ -118,7 +119,7 @@ def test_the_hook_looks_for_a_process_that_stays_where_that_one_listens(home):
 @pytest.mark.promise("B6")
 def test_a_socket_that_nobody_listens_at_hinders_no_hook(hook, begun, home):
     (home / "run" / "resident.sock").touch()
-    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?"))
+    assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?"))
     assert not (home / "run" / "hooks.log").exists()
 
 
@@ -184,13 +185,13 @@ def test_a_note_that_a_person_wrote_without_an_id_is_told_once_too(session, note
 def test_a_purge_takes_along_to_whom_a_note_was_shown(session, home):
     id = session.store("We deploy on Tuesdays.", key="deploys").note.id
     session.brief()
-    assert told_rows(home) == [("s", id)]
+    assert read_shown_rows(home) == [("s", id)]
     session.purge("deploys")
-    assert told_rows(home) == []
-    assert told_rows(home, "briefed") == []
+    assert read_shown_rows(home) == []
+    assert read_shown_rows(home, "briefed") == []
 
 
-def told_rows(home, table="told"):
+def read_shown_rows(home, table="told"):
     db = apsw.Connection(str(home / "ledger.db"))
     rows = db.execute(f"SELECT session, note FROM {table}").fetchall()
     db.close()
@@ -203,7 +204,7 @@ def test_what_a_session_was_shown_a_month_ago_is_forgotten(open_memory, clock, h
     with_session.brief()
     clock.forward(days=31)
     open_memory(session="new").brief()
-    assert [row[0] for row in told_rows(home)] == ["new"]
+    assert [row[0] for row in read_shown_rows(home)] == ["new"]
 
 
 def test_a_prompt_is_counted_once_however_many_hear_it(tmp_path):
@@ -219,9 +220,9 @@ def test_versions_are_told_once_each(tmp_path):
     ledger = SqliteLedger(str(tmp_path / "home"))
     assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "1")], 1) == ["m", "n"]
     assert ledger.sessions.record_shown("s", [("n", "1"), ("m", "2")], 2) == ["m"]
-    assert ledger.sessions.shown("s") == {"n": "1", "m": "2"}
+    assert ledger.sessions.list_shown("s") == {"n": "1", "m": "2"}
     assert ledger.sessions.record_shown("s", [("n", "1")], 3, new_context=True) == ["n"]
-    assert ledger.sessions.shown("s") == {"n": "1"} and ledger.sessions.shown("t") == {}
+    assert ledger.sessions.list_shown("s") == {"n": "1"} and ledger.sessions.list_shown("t") == {}
     ledger.close()
 
 
@@ -425,15 +426,15 @@ def test_of_a_start_and_a_first_prompt_at_once_one_shows_a_note(home, folder, no
 @pytest.mark.parametrize("source", ["clear", "compact"])
 def test_another_context_is_told_everything_again(hook, note, source):
     note("We deploy on Tuesdays, never on Fridays.", "deploys")
-    assert "Tuesdays" in told(hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?"))
-    assert "Tuesdays" in told(hook("claude-code", "SessionStart", source=source))
+    assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?"))
+    assert "Tuesdays" in context_text(hook("claude-code", "SessionStart", source=source))
 
 
 @pytest.mark.promise("B2")
 def test_a_session_that_starts_up_again_is_told_everything_again(hook, note):
     note("We deploy on Tuesdays, never on Fridays.", "deploys")
     for _ in range(3):  # a program that always names the same session
-        assert "Tuesdays" in told(hook("claude-code", "SessionStart", source="startup"))
+        assert "Tuesdays" in context_text(hook("claude-code", "SessionStart", source="startup"))
         assert hook("claude-code", "UserPromptSubmit", prompt="when do we deploy?") == ""
     for _ in range(2):
         hook("kimi", "SessionStart", session_id="k", source="startup")

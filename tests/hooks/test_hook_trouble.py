@@ -11,7 +11,7 @@ import time
 
 import apsw
 import pytest
-from test_hook import configure, told
+from test_hook import configure, context_text
 
 from holdfast import Memory
 from holdfast.base import dates, failure_log
@@ -49,7 +49,7 @@ def doctor(home):
     ids=["empty", "blank", "bom", "object", "bom and more", "wrong types", "odd numbers", "surrogates"],
 )  # fmt: skip
 def test_odd_but_sound_input_is_taken_as_it_is(hook, deploys, home, folder, raw):
-    assert "Tuesdays" in told(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
     assert log(home) == []
 
 
@@ -61,7 +61,7 @@ def test_odd_but_sound_input_is_taken_as_it_is(hook, deploys, home, folder, raw)
     ids=["cut", "words", "list", "string", "null", "bytes", "too long", "too deep", "cut prompt"],
 )  # fmt: skip
 def test_what_is_no_json_object_is_noted_and_the_hook_does_what_it_can(hook, deploys, home, raw):
-    assert "Tuesdays" in told(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, raw=raw, env={"HOLDFAST_PROJECT": deploys.scope.id}))
     assert [(one.client, one.event, "JSON" in one.message) for one in log(home)] == [("claude-code", "SessionStart", True)]
     assert "secret" not in (home / "run" / failure_log.NAME).read_text()
 
@@ -135,7 +135,7 @@ def test_global_options_may_stand_before_it(home, folder, deploys, before):
         [sys.executable, "-m", "holdfast", *words, "hook", "claude-code", "SessionStart"], input=b"{}", capture_output=True,
         cwd=folder, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 0 and "Tuesdays" in told(done.stdout.decode())
+    assert done.returncode == 0 and "Tuesdays" in context_text(done.stdout.decode())
 
 
 # --- the home ---------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def _garbage(name):
 @pytest.mark.parametrize("name", ["index.db", "ledger.db"])
 def test_a_damaged_database_keeps_nobody_from_being_told(hook, deploys, home, name):
     _garbage(name)(home)
-    assert "Tuesdays" in told(hook(*START, env={"HOLDFAST_PROJECT": deploys.scope.id}))
+    assert "Tuesdays" in context_text(hook(*START, env={"HOLDFAST_PROJECT": deploys.scope.id}))
 
 
 @pytest.mark.promise("B6")
@@ -209,7 +209,7 @@ def test_a_home_that_cannot_be_written_is_told_from_and_left_alone(child, deploy
         os.environ["HOLDFAST_HOME"], os.environ["HOLDFAST_PROJECT"] = args[0], args[1]
         for event, data in (("SessionStart", b'{"session_id": "s1"}'),
                             ("UserPromptSubmit", b'{"session_id": "s1", "prompt": "when do we deploy?"}')):
-            hooks._stdin = lambda: data
+            hooks._read_stdin = lambda: data
             with contextlib.redirect_stdout(out):
                 assert hooks.main(["claude-code", event]) == 0
         answer = out.getvalue()
@@ -238,7 +238,7 @@ def test_a_ledger_that_somebody_holds_delays_it_a_moment_and_no_more(hook, deplo
     holder = apsw.Connection(str(home / "ledger.db"))
     holder.execute("BEGIN IMMEDIATE")
     start = time.monotonic()
-    assert "Tuesdays" in told(hook(*PROMPT, session_id="other", prompt="when do we deploy?"))
+    assert "Tuesdays" in context_text(hook(*PROMPT, session_id="other", prompt="when do we deploy?"))
     assert time.monotonic() - start < 25  # lock.seconds would be 30 for each of several writes
     holder.execute("ROLLBACK")
     holder.close()
@@ -358,7 +358,7 @@ def test_the_log_never_holds_what_a_person_or_a_note_says(home, folder, deploys,
         """
         from holdfast import hooks
         os.environ["HOLDFAST_HOME"] = args[0]
-        hooks._stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
+        hooks._read_stdin = lambda: b'{"session_id": "s1", "prompt": "my secret harbour"}'
         def broken(desk, client, heard):
             raise ValueError(heard.prompt)
         hooks._STEPS["prompt"] = broken

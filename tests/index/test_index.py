@@ -336,7 +336,7 @@ def test_a_foreign_database_keeps_what_stands_in_its_log(filled, home, open_memo
 # --- building it ------------------------------------------------------------------------------------------------------
 
 
-class Heard(Progress):
+class RecordedProgress(Progress):
     def __init__(self):
         self.events = []
 
@@ -352,7 +352,7 @@ class Heard(Progress):
 
 def test_a_rebuild_says_how_far_it_is_and_a_call_with_nothing_to_do_says_nothing(filled, home, open_memory):
     _drop(*PARTS)(home)
-    heard = Heard()
+    heard = RecordedProgress()
     memory = open_memory(progress=heard)
     memory.recall("harbour")
     totals = [count for event, count in heard.events if event == "start"]

@@ -93,7 +93,7 @@ def test_common_words_are_asked_for_only_where_there_are_no_others():
 @given(st.text(alphabet="abXY01 '_-./:@+#&,!?()\t", max_size=16))
 @example("Where is the (old) harbour?")
 def test_a_question_of_plain_words_is_cut_as_by_the_patterns_that_it_does_not_need(question):
-    assert (tokenizer._plain(question) or tokenizer.tokens(question)) == tokenizer.tokens(question)
+    assert (tokenizer._split_plain(question) or tokenizer.tokens(question)) == tokenizer.tokens(question)
 
 
 def test_each_word_is_asked_for_once_and_in_order():
@@ -163,16 +163,16 @@ def test_a_long_text_takes_time_in_proportion(text):
 
 
 def test_the_words_seen_before_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr(tokenizer, "_MOST_SEEN", 100)
+    monkeypatch.setattr(tokenizer, "_MAX_CACHED", 100)
     for number in range(1000):
         tokenizer.index_terms(f"word{number}")
         tokenizer.index_terms(f"wörd{number}")
-    assert len(tokenizer._seen) <= 102
+    assert len(tokenizer._term_cache) <= 102
 
 
 def test_what_is_too_long_to_come_again_is_not_remembered():
     tokenizer.index_terms(f"{'x' * 1000} 我们每个星期五部署数据库")
-    assert not any(len(piece) > 100 or len(terms) > 10 for piece, terms in tokenizer._seen.items())
+    assert not any(len(piece) > 100 or len(terms) > 10 for piece, terms in tokenizer._term_cache.items())
 
 
 @given(st.text() | st.text(st.characters(max_codepoint=127)))
@@ -180,5 +180,5 @@ def test_what_is_too_long_to_come_again_is_not_remembered():
 @example("Bob＇s isn't")
 @example("мо\u0438\u0306 \u0306и")
 def test_a_text_keeps_what_each_of_its_tokens_does_whether_it_was_seen_before_or_not(text):
-    one_by_one = [word for token in tokenizer.tokens(text) for word in tokenizer._parts(token, asked=False)]
+    one_by_one = [word for token in tokenizer.tokens(text) for word in tokenizer._split_token(token, for_query=False)]
     assert tokenizer.index_terms(text) == tokenizer.index_terms(text) == one_by_one

@@ -210,21 +210,21 @@ def test_many_processes_log_and_recall_one_session(memory, home, tmp_path):
 # --- changed by hand -------------------------------------------------------------------------------------------------
 
 
-def rewritten(file, old, new):
+def replace_by_new_file(file, old, new):
     """As most editors do: another file under the same name."""
     other = file.with_suffix(".new")
     other.write_bytes(file.read_bytes().replace(old, new))
     os.replace(other, file)
 
 
-def in_place(file, old, new):
+def replace_in_place(file, old, new):
     data = file.read_bytes().replace(old, new)
     with file.open("r+b") as open_:
         open_.write(data)
         open_.truncate()
 
 
-@pytest.mark.parametrize("change", [rewritten, in_place])
+@pytest.mark.parametrize("change", [replace_by_new_file, replace_in_place])
 @pytest.mark.parametrize("new", [b"quay", b"waterfront"])
 def test_a_turn_that_was_changed_by_hand(memory, file, change, new):
     say(memory, "the harbour is full", "the lighthouse is dark", "the ferry is late")
@@ -238,7 +238,7 @@ def test_a_turn_that_was_changed_by_hand(memory, file, change, new):
 def test_a_turn_changed_in_place_for_one_as_long(memory, file):
     say(memory, "the harbour is full", "the lighthouse is dark", "the ferry is late")
     assert len(found(memory, "harbour")) == 1
-    in_place(file, b"harbour", b"seaport")
+    replace_in_place(file, b"harbour", b"seaport")
     assert found(memory, "seaport") == ["the seaport is full"]
     assert found(memory, "harbour") == []
 

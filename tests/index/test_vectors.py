@@ -82,7 +82,7 @@ def drop(index, passages):
         BlockWriter(db, SQL).remove(passages)
 
 
-def asked(home, statement, *values):
+def query_index(home, statement, *values):
     """Rows of the catalogue, through another connection."""
     db = apsw.Connection(str(home / "index.db"))
     try:
@@ -95,7 +95,7 @@ def bytes_of(home):
     return b"".join(path.read_bytes() for path in sorted(home.glob("index.db*")) if not path.name.endswith("-shm"))
 
 
-def holds(home, vector):
+def has_vector_bytes(home, vector):
     """Whether a part of a vector stands in the file; a whole one may be split over pages."""
     signs, numbers = pack(vector[None])
     there = bytes_of(home)
@@ -237,9 +237,9 @@ def test_blocks_fill_up_and_roll_over(index, home, monkeypatch):
     put(index, model, directions(1000, 64))
     put(index, model, directions(100, 64), first=1001)
     put(index, model, directions(2000, 64), first=1101)
-    used = [row[0] for row in asked(home, "SELECT used FROM block ORDER BY id")]
+    used = [row[0] for row in query_index(home, "SELECT used FROM block ORDER BY id")]
     assert used == [1024, 1024, 1024, 28]
-    assert asked(home, "SELECT length(ids), length(signs), length(numbers) FROM block LIMIT 1") == [(8192, 8192, 65536)]
+    assert query_index(home, "SELECT length(ids), length(signs), length(numbers) FROM block LIMIT 1") == [(8192, 8192, 65536)]
     assert index.vectors.find_nearest(model, [1], directions(2000, 64)[1999], 1) == [3100]
 
 
@@ -248,7 +248,7 @@ def test_a_block_belongs_to_one_model_and_one_folder(index, home):
     for model in (one, two):
         for folder in (1, 2):
             put(index, model, directions(3, 64), folder)
-    assert asked(home, "SELECT model, folder, used FROM block") == [(m, f, 3) for m in (one.id, two.id) for f in (1, 2)]
+    assert query_index(home, "SELECT model, folder, used FROM block") == [(m, f, 3) for m in (one.id, two.id) for f in (1, 2)]
 
 
 def test_a_process_that_stays_sees_what_others_put_and_drop(index, home):
@@ -296,11 +296,11 @@ def test_a_dropped_vector_is_zeros_and_leaves_no_trace_in_the_file(index, home):
     model = index.vectors.ensure_model("m", 256)
     put(index, model, rows)
     index.scrub()
-    assert holds(home, rows[1]) and holds(home, rows[2])
+    assert has_vector_bytes(home, rows[1]) and has_vector_bytes(home, rows[2])
     drop(index, [3])
     index.scrub()
-    assert holds(home, rows[1]) and not holds(home, rows[2])
-    assert asked(home, "SELECT count(*) FROM place WHERE passage = 3") == [(0,)]
+    assert has_vector_bytes(home, rows[1]) and not has_vector_bytes(home, rows[2])
+    assert query_index(home, "SELECT count(*) FROM place WHERE passage = 3") == [(0,)]
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_another_model_embeds_everything_anew_and_then_the_old_vectors_go(with_t
     assert sorted(toy.seen) == sorted(f"number {number}" for number in range(5))
     with again._context.hybrid_search().vectorizer._background:
         pass
-    counts = asked(
+    counts = query_index(
         home, "SELECT m.name, count(*) FROM place p JOIN block b ON b.id = p.block JOIN model m ON m.id = b.model GROUP BY 1"
     )
     assert sorted(counts) == [("static-other", 5)]
@@ -375,7 +375,7 @@ def test_each_passage_is_embedded_once(with_toy):
 
 
 def test_a_crash_between_batches_loses_no_batch(with_toy, monkeypatch):
-    monkeypatch.setattr(vectorize, "_BATCH", 1)
+    monkeypatch.setattr(vectorize, "_BATCH_PASSAGES", 1)
 
     class Dying(Toy):
         def passages(self, texts):
@@ -428,13 +428,13 @@ def test_many_processes_embed_at_once_and_each_passage_is_put_once(memory, home,
     for child in children:
         out, err = child.communicate(timeout=120)
         assert child.returncode == 0, (out, err.decode())
-    assert asked(home, "SELECT count(*), count(DISTINCT passage) FROM place") == [(1500, 1500)]
-    assert asked(home, "SELECT count(*), count(DISTINCT passage) FROM piece") == [(1500, 1500)]
-    assert asked(home, "SELECT sum(used) FROM block") == [(1500,)]
+    assert query_index(home, "SELECT count(*), count(DISTINCT passage) FROM place") == [(1500, 1500)]
+    assert query_index(home, "SELECT count(*), count(DISTINCT passage) FROM piece") == [(1500, 1500)]
+    assert query_index(home, "SELECT sum(used) FROM block") == [(1500,)]
 
 
 def test_what_another_process_embeds_meanwhile_waits_no_more(with_toy, monkeypatch):
-    monkeypatch.setattr(vectorize, "_BATCH", 1)
+    monkeypatch.setattr(vectorize, "_BATCH_PASSAGES", 1)
     other, _ = with_toy()
 
     class Slow(Toy):
@@ -462,8 +462,8 @@ def test_what_went_away_while_it_was_embedded_gets_no_vectors(with_toy, open_mem
     memory.store("kept for good", key="b")
     memory.store("about zebras", key="a")
     assert [hit.key for hit in memory.recall("zebras kept")] == ["b"]
-    assert asked(home, "SELECT count(*) FROM place") == [(1,)]
-    assert asked(home, "SELECT tokens FROM piece") == [("b kept for good",)]
+    assert query_index(home, "SELECT count(*) FROM place") == [(1,)]
+    assert query_index(home, "SELECT tokens FROM piece") == [("b kept for good",)]
 
 
 def test_what_came_in_the_place_of_what_went_away_gets_vectors_of_its_own(with_toy, open_memory, home):
@@ -482,7 +482,7 @@ def test_what_came_in_the_place_of_what_went_away_gets_vectors_of_its_own(with_t
     memory.recall("zebras")
     assert [hit.key for hit in memory.recall("zebras", mode="semantic")] == []
     assert [hit.key for hit in memory.recall("cucumbers")] == ["b"]
-    assert asked(home, "SELECT tokens FROM piece") == [("b cucumbers",)]
+    assert query_index(home, "SELECT tokens FROM piece") == [("b cucumbers",)]
 
 
 # --- vectors go with their text --------------------------------------------------------------------------------------
@@ -503,8 +503,8 @@ def test_vectors_and_pieces_go_with_their_text(with_toy, home, note_file, how):
         getattr(memory, how)("a")
     memory.recall("else")
     left = 2 if how == "update" else 1
-    assert asked(home, "SELECT count(*) FROM place") == [(left,)]
-    assert asked(home, "SELECT count(*) FROM piece WHERE tokens LIKE '%quux%'") == [(0,)]
+    assert query_index(home, "SELECT count(*) FROM place") == [(left,)]
+    assert query_index(home, "SELECT count(*) FROM piece WHERE tokens LIKE '%quux%'") == [(0,)]
     assert [hit.key for hit in memory.recall("quuxword", mode="semantic") if "quux" in hit.text] == []
 
 
@@ -516,10 +516,10 @@ def test_a_purge_leaves_neither_a_word_nor_a_vector_in_the_catalogue(with_toy, h
     memory.store("something else", key="b")
     memory.recall("quuxword")
     (vector,) = toy.words(["the rare quuxword again, later"])
-    assert b"quuxword" in bytes_of(home) and holds(home, vector)
+    assert b"quuxword" in bytes_of(home) and has_vector_bytes(home, vector)
     memory.purge("a")
     after = bytes_of(home)
-    assert b"quux" not in after and b"xuuq" not in after and b"frobnic" not in after and not holds(home, vector)
+    assert b"quux" not in after and b"xuuq" not in after and b"frobnic" not in after and not has_vector_bytes(home, vector)
     assert memory.recall("something else")[0].key == "b"
 
 
@@ -528,7 +528,7 @@ def test_a_reindex_drops_the_vectors_and_the_next_recall_makes_them_again(with_t
     memory.store_many([{"text": f"note {number}", "key": f"k{number}"} for number in range(10)])
     first = memory.recall("note 7")
     memory.reindex()
-    assert asked(home, "SELECT count(*) FROM place") == [(0,)]
+    assert query_index(home, "SELECT count(*) FROM place") == [(0,)]
     again = memory.recall("note 7")
     assert len(toy.seen) == 20
     assert [(hit.key, hit.score) for hit in again] == [(hit.key, hit.score) for hit in first]
@@ -552,4 +552,4 @@ def test_a_model_that_comes_back_in_another_size_is_another_model(index):
 def test_the_highest_are_those_that_sorting_all_would_give(scores, most):
     scores = np.array(scores, np.float64)
     places = np.arange(len(scores))
-    assert hybrid._highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
+    assert hybrid._find_highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()

@@ -57,7 +57,7 @@ def run(home, statement):
     db.close()
 
 
-def wrong(home):
+def verify_home(home):
     index = SqliteIndex(str(home), 5.0)
     try:
         return index.verify()
@@ -66,7 +66,7 @@ def wrong(home):
 
 
 def test_what_was_written_is_sound(home):
-    assert wrong(home) == ""
+    assert verify_home(home) == ""
 
 
 @pytest.mark.parametrize(("table", "column"), _VALUES)
@@ -76,13 +76,13 @@ def test_no_value_changes_unseen(home, table, column):
     db.close()
     first = f"SELECT {_NUMBER.get(table, 'id')} FROM {table} ORDER BY {column} IS NULL LIMIT 1"
     run(home, f"UPDATE {table} SET {column} = {_OTHER[kind].format(column)} WHERE {_NUMBER.get(table, 'id')} = ({first})")
-    assert wrong(home)
+    assert verify_home(home)
 
 
 @pytest.mark.parametrize("table", ["now", "past"])
 def test_a_text_that_its_words_no_longer_find_is_seen(home, table):
     run(home, f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
-    assert wrong(home) == "the words that find a text are not those it says"
+    assert verify_home(home) == "the words that find a text are not those it says"
 
 
 def test_texts_that_the_words_of_others_find_are_seen(home):
@@ -95,14 +95,14 @@ def test_texts_that_the_words_of_others_find_are_seen(home):
         row = (id, f"in{folder}", " ".join(index_terms(names)), " ".join(index_terms(text)))
         db.execute("INSERT INTO now (rowid, place, names, text) VALUES (?, ?, ?, ?)", row)
     db.close()
-    assert wrong(home) == "the words that find a text are not those it says"
+    assert verify_home(home) == "the words that find a text are not those it says"
 
 
 @pytest.mark.parametrize("table", ["doc", "fact", "made", "place"])
 def test_a_row_too_few_is_seen(home, table):
     which = _NUMBER.get(table, "id")
     run(home, f"DELETE FROM {table} WHERE {which} = (SELECT min({which}) FROM {table})")
-    assert wrong(home)
+    assert verify_home(home)
 
 
 def test_words_that_are_nothing_but_an_ending_are_found_and_sound(tmp_path):
@@ -116,7 +116,7 @@ def test_averages_that_are_lost_are_seen_and_the_next_question_is_answered(home)
     (averages,) = db.execute("SELECT block FROM now_data WHERE id = 1").fetchone()
     db.execute("UPDATE now_data SET block = ? WHERE id = 1", (bytes([averages[0] ^ 4]) + averages[1:],))
     db.close()
-    assert wrong(home)
+    assert verify_home(home)
     with Memory(home) as memory:
         assert "harbour" in [hit.key for hit in memory.recall("harbour", mode="keyword")]
 

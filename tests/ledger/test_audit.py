@@ -115,7 +115,7 @@ def test_rows_are_listed_newest_first_by_filter_and_page(filled):
 def test_anybody_can_follow_the_chain_from_an_export(filled):
     """As docs/gateway.md says how, with nothing of ours."""
     previous = ""
-    for row in map(json.loads, [json.dumps(row.as_dict()) for row in filled.walk()]):
+    for row in map(json.loads, [json.dumps(row.as_dict()) for row in filled.iterate_entries()]):
         told = json.dumps(row["metadata"], sort_keys=True, separators=(",", ":"))
         fields = [row[name] for name in ("number", "time", "tenant", "agent", "action", "outcome")]
         text = json.dumps([previous, *fields, told], separators=(",", ":"))
@@ -125,7 +125,7 @@ def test_anybody_can_follow_the_chain_from_an_export(filled):
 
 def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
     assert audit.list() == ([], None)
-    assert (audit.head(), audit.last(), audit.read_mark()) == (None, None, None)
+    assert (audit.read_head(), audit.read_last(), audit.read_mark()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
     assert compare_ends(audit) == verify_newest(audit) == ""
@@ -166,7 +166,7 @@ def test_many_processes_and_threads_append_at_once_and_the_chain_never_forks(aud
     assert said == ["done\n"] * 5
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.problems) == (True, 375, ())
-    assert len({row.metadata["who"] for row in audit.walk()}) == 375
+    assert len({row.metadata["who"] for row in audit.iterate_entries()}) == 375
     assert verdict.marked > 0
 
 
@@ -179,8 +179,8 @@ def test_writers_that_are_killed_leave_a_sound_chain(audit, home):
         member = start(home, name, 100_000)
         member.stdin.write("go\n")
         member.stdin.flush()
-        before = audit.head().count
-        while audit.head().count < before + 20:
+        before = audit.read_head().count
+        while audit.read_head().count < before + 20:
             assert member.poll() is None
         member.send_signal(signal.SIGKILL)
         member.communicate()
@@ -283,7 +283,7 @@ def test_the_verdict_names_the_place(filled, intruder):
 def test_bytes_that_are_no_text_are_found_and_shown(filled, intruder, column):
     intruder.execute(f"UPDATE audit SET {column} = CAST(x'ff41' AS TEXT) WHERE number = 7").fetchall()
     assert "row 7 is not what was written, or the one before it is not" in verify(filled).problems
-    assert [row.number for row in filled.walk()] == list(range(1, 13))
+    assert [row.number for row in filled.iterate_entries()] == list(range(1, 13))
     assert "\\xffA" in str(filled.list(limit=12)[0][5])
 
 
@@ -306,7 +306,7 @@ def test_rows_cut_off_at_the_end_are_missed_by_the_head_and_by_the_mark(filled, 
 def test_a_chain_written_anew_contradicts_the_mark_and_a_head_that_was_kept_elsewhere(filled, intruder, home):
     kept = parse_mark(verify(filled).head)
     forged = SqliteLedger(str(home / "forgery"))
-    for row in filled.walk():
+    for row in filled.iterate_entries():
         outcome = "allowed" if row.number == 4 else row.outcome
         forged.audit.append(Decision(row.agent, row.action, outcome, row.metadata))
     forged.audit.save_mark()
@@ -371,7 +371,7 @@ def test_a_mark_that_cannot_be_written_fails_no_decision(audit, home):
     (home / "audit.head").mkdir()
     for number in range(300):
         audit.append(decision(number))
-    assert audit.head().count == 301
+    assert audit.read_head().count == 301
 
 
 @pytest.mark.parametrize("text", ["", "12", "12:", "x:" + "0" * 64, "-1:" + "0" * 64, "12:" + "ü" * 64, "12:" + "0" * 63])

@@ -79,9 +79,9 @@ def test_making_a_ledger_object_touches_nothing(tmp_path):
 
 
 def test_reads_on_an_absent_home_answer_empty_and_make_nothing(ledger, tmp_path):
-    assert ledger.projects.find_project("a") is None
-    assert ledger.projects.find_location("a") is None
-    assert ledger.usage.counts(["a"]) == {}
+    assert ledger.projects.canonical("a") is None
+    assert ledger.projects.place("a") is None
+    assert ledger.usage.get_counts(["a"]) == {}
     assert ledger.usage.forget(["a"]) == 0
     ledger.scrub()
     assert ledger.problem is None
@@ -129,8 +129,8 @@ sys.stdin.readline()
 ledger = SqliteLedger(home)
 ledger.projects.link("shared", "project-" + me)
 ledger.projects.link("alias-" + me, "project-x")
-ledger.usage.count(["note", "note-" + me], 1_800_000_000)
-print(ledger.projects.find_project("shared"), ledger.problem)
+ledger.usage.record_use(["note", "note-" + me], 1_800_000_000)
+print(ledger.projects.canonical("shared"), ledger.problem)
 ledger.close()
 """
 
@@ -147,8 +147,8 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         assert [err for _, err in results if err] == []
         assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
         ledger = SqliteLedger(home)
-        assert [ledger.projects.find_project(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
-        assert ledger.usage.counts(["note", *(f"note-{number}" for number in range(32))]) == {
+        assert [ledger.projects.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
+        assert ledger.usage.get_counts(["note", *(f"note-{number}" for number in range(32))]) == {
             "note": 1,
             **{f"note-{number}": 1 for number in range(32)},
         }
@@ -211,7 +211,7 @@ def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
 # ── damage ──
 
 
-def spoil(path, how):
+def damage(path, how):
     if how == "garbage":
         path.write_bytes(os.urandom(9000))
     elif how == "text":
@@ -253,7 +253,7 @@ def damaged_home(home, how):
     ledger.close()
     for suffix in ("-wal", "-shm"):
         Path(f"{home}/ledger.db{suffix}").unlink(missing_ok=True)
-    spoil(Path(home, "ledger.db"), how)
+    damage(Path(home, "ledger.db"), how)
     return os.lstat(f"{home}/ledger.db").st_ino
 
 
@@ -360,9 +360,9 @@ def test_two_damaged_ledgers_in_one_second_are_both_kept(home):
 
 def test_the_log_of_a_damaged_ledger_goes_with_it(home):
     ledger = SqliteLedger(home)
-    ledger.usage.count(["a"], NOW)
+    ledger.usage.record_use(["a"], NOW)
     ledger.scrub()
-    ledger.usage.count(["b"], NOW)
+    ledger.usage.record_use(["b"], NOW)
     ledger.close()
     Path(home, "ledger.db").write_bytes(b"x" * 8192)
     log = Path(home, "ledger.db-wal").read_bytes()
@@ -371,7 +371,7 @@ def test_the_log_of_a_damaged_ledger_goes_with_it(home):
     ledger.projects.link("a", "b")
     (aside,) = set_aside(home)
     assert Path(home, aside + "-wal").read_bytes() == log
-    assert ledger.usage.counts(["a"]) == {}
+    assert ledger.usage.get_counts(["a"]) == {}
     ledger.close()
 
 
@@ -441,10 +441,10 @@ if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
 ledger = SqliteLedger(sys.argv[1])
-print(ledger.projects.find_project("a"), ledger.projects.find_location("m"), ledger.usage.counts(["x"]))
+print(ledger.projects.canonical("a"), ledger.projects.place("m"), ledger.usage.get_counts(["x"]))
 for write in (
-    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_location("p", "n", "/"),
-    lambda: ledger.usage.count(["x"], 0),
+    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_place("p", "n", "/"),
+    lambda: ledger.usage.record_use(["x"], 0),
 ):
     try:
         write()
@@ -497,7 +497,8 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
         for suffix in ("-wal", "-shm"):
             (home / f"ledger.db{suffix}").unlink(missing_ok=True)
     read_only(home)
-    out, err = run_python(READ_ONLY + 'print(ledger.sessions.shown("s"), ledger.problem)', str(home)).communicate(timeout=60)
+    code = READ_ONLY + 'print(ledger.sessions.list_shown("s"), ledger.problem)'
+    out, err = run_python(code, str(home)).communicate(timeout=60)
     assert err == ""
     assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
 
@@ -628,30 +629,30 @@ def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, hom
 
 @pytest.mark.promise("N9")
 def test_a_note_counts_at_most_once_a_minute(ledger, home):
-    ledger.usage.count(["a", "b", "a"], NOW)
-    ledger.usage.count(["a"], NOW + 59)
-    assert ledger.usage.counts(["a", "b", "c"]) == {"a": 1, "b": 1}
-    ledger.usage.count(["a"], NOW + 60)
-    assert ledger.usage.counts(["a", "b"]) == {"a": 2, "b": 1}
+    ledger.usage.record_use(["a", "b", "a"], NOW)
+    ledger.usage.record_use(["a"], NOW + 59)
+    assert ledger.usage.get_counts(["a", "b", "c"]) == {"a": 1, "b": 1}
+    ledger.usage.record_use(["a"], NOW + 60)
+    assert ledger.usage.get_counts(["a", "b"]) == {"a": 2, "b": 1}
 
 
 @pytest.mark.promise("N9")
 def test_the_minute_holds_between_processes(ledger, home):
-    ledger.usage.count(["a"], NOW)
+    ledger.usage.record_use(["a"], NOW)
     other = SqliteLedger(home)
-    other.usage.count(["a", "b"], NOW + 30)
-    other.usage.count(["a"], NOW + 61)
-    assert ledger.usage.counts(["a", "b"]) == {"a": 2, "b": 1}
+    other.usage.record_use(["a", "b"], NOW + 30)
+    other.usage.record_use(["a"], NOW + 61)
+    assert ledger.usage.get_counts(["a", "b"]) == {"a": 2, "b": 1}
     other.close()
 
 
 @pytest.mark.promise("N9")
 def test_within_the_minute_the_file_is_not_touched_again(ledger, home):
-    ledger.usage.count(["a"], NOW)
+    ledger.usage.record_use(["a"], NOW)
     ledger.close()
     for name in files_of(home):
         os.unlink(f"{home}/{name}")
-    ledger.usage.count(["a"], NOW + 30)
+    ledger.usage.record_use(["a"], NOW + 30)
     assert files_of(home) == []
 
 
@@ -662,56 +663,56 @@ def test_a_count_that_fails_can_be_made_up_for(ledger, home):
     other.execute("BEGIN IMMEDIATE")
     hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
-        hurried.usage.count(["a"], NOW)
+        hurried.usage.record_use(["a"], NOW)
     other.execute("ROLLBACK")
     other.close()
-    hurried.usage.count(["a"], NOW)
-    assert hurried.usage.counts(["a"]) == {"a": 1}
+    hurried.usage.record_use(["a"], NOW)
+    assert hurried.usage.get_counts(["a"]) == {"a": 1}
     hurried.close()
 
 
 def test_a_clock_that_went_back_does_not_stop_the_count(ledger):
-    ledger.usage.count(["a"], NOW)
-    ledger.usage.count(["a"], NOW - 3600)
-    assert ledger.usage.counts(["a"]) == {"a": 2}
+    ledger.usage.record_use(["a"], NOW)
+    ledger.usage.record_use(["a"], NOW - 3600)
+    assert ledger.usage.get_counts(["a"]) == {"a": 2}
 
 
 def test_counting_very_many_notes_keeps_its_own_memory_small(ledger):
-    ids = [f"note-{number}" for number in range(usage._MEMO_MOST + 5)]
-    ledger.usage.count(ids[:-5], NOW)
-    ledger.usage.count(ids[-5:], NOW)
+    ids = [f"note-{number}" for number in range(usage._MAX_CACHED + 5)]
+    ledger.usage.record_use(ids[:-5], NOW)
+    ledger.usage.record_use(ids[-5:], NOW)
     assert len(ledger.usage._counted) == 5
-    ledger.usage.count(ids, NOW + 1)
-    assert set(ledger.usage.counts(ids).values()) == {1}
+    ledger.usage.record_use(ids, NOW + 1)
+    assert set(ledger.usage.get_counts(ids).values()) == {1}
 
 
 @pytest.mark.promise("N10")
 def test_forgetting_removes_the_rows_and_says_how_many(ledger):
-    ledger.usage.count(["a", "b", "c"], NOW)
+    ledger.usage.record_use(["a", "b", "c"], NOW)
     assert ledger.usage.forget(["a", "b", "nobody"]) == 2
-    assert ledger.usage.counts(["a", "b", "c"]) == {"c": 1}
+    assert ledger.usage.get_counts(["a", "b", "c"]) == {"c": 1}
     assert ledger.usage.forget(["a"]) == 0
-    ledger.usage.count(["a"], NOW + 1)  # a new life, not within the old one's minute
-    assert ledger.usage.counts(["a"]) == {"a": 1}
+    ledger.usage.record_use(["a"], NOW + 1)  # a new life, not within the old one's minute
+    assert ledger.usage.get_counts(["a"]) == {"a": 1}
 
 
 @pytest.mark.promise("N10")
 def test_after_a_scrub_no_byte_of_a_forgotten_id_is_left(ledger, home):
     ids = [f"conspicuous-{number:04}" for number in range(500)]
-    ledger.usage.count(ids, NOW)
-    ledger.usage.count(["keep"], NOW)
+    ledger.usage.record_use(ids, NOW)
+    ledger.usage.record_use(["keep"], NOW)
     ledger.scrub()
     assert b"conspicuous-" in b"".join(Path(home, name).read_bytes() for name in files_of(home))
     assert ledger.usage.forget(ids) == 500
     ledger.scrub()
     assert b"conspicuous-" not in b"".join(Path(home, name).read_bytes() for name in files_of(home))
     assert os.path.getsize(f"{home}/ledger.db-wal") == 0
-    assert ledger.usage.counts(["keep"]) == {"keep": 1}
+    assert ledger.usage.get_counts(["keep"]) == {"keep": 1}
 
 
 @pytest.mark.promise("N10")
 def test_a_scrub_that_a_reader_holds_up_says_so(ledger, home):
-    ledger.usage.count(["a"], NOW)
+    ledger.usage.record_use(["a"], NOW)
     reader = apsw.Connection(f"{home}/ledger.db")
     reader.execute("BEGIN; SELECT * FROM usage").fetchall()
     hurried = SqliteLedger(home, lock_seconds=0.05)
@@ -730,8 +731,8 @@ def test_many_threads_share_one_ledger(ledger):
     def work(me):
         for number in range(20):
             ledger.projects.link(f"alias-{me}-{number}", "p")
-            ledger.usage.count([f"note-{me}-{number}", "shared"], NOW)
-            assert ledger.projects.find_project(f"alias-{me}-{number}") == "p"
+            ledger.usage.record_use([f"note-{me}-{number}", "shared"], NOW)
+            assert ledger.projects.canonical(f"alias-{me}-{number}") == "p"
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
     for thread in threads:
@@ -739,7 +740,7 @@ def test_many_threads_share_one_ledger(ledger):
     for thread in threads:
         thread.join()
     ids = [f"note-{me}-{number}" for me in range(8) for number in range(20)]
-    assert ledger.usage.counts([*ids, "shared"]) == dict.fromkeys([*ids, "shared"], 1)
+    assert ledger.usage.get_counts([*ids, "shared"]) == dict.fromkeys([*ids, "shared"], 1)
 
 
 FORK = """
@@ -808,7 +809,7 @@ sys.stdin.read()
 """
 
 
-def doing(home, *keys):
+def start_requests(home, *keys):
     """A process that began requests with these keys."""
     words = [sys.executable, "-c", BEGINS, home, str(NOW), *keys]
     doer = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -818,7 +819,7 @@ def doing(home, *keys):
 
 @pytest.mark.promise("A6")
 def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
-    with doing(home, "one", "two") as doer:
+    with start_requests(home, "one", "two") as doer:
         with pytest.raises(Busy, match="under way"):
             ledger.idempotency_keys.begin("a", "one", "digest", NOW + 1)
         doer.kill()
@@ -832,18 +833,18 @@ def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_bef
 
 @pytest.mark.promise("A6")
 def test_a_process_that_starts_after_another_was_killed_may_do_its_requests(home):
-    with doing(home, "one") as doer:
+    with start_requests(home, "one") as doer:
         doer.kill()
-    with doing(home, "one") as next_one:  # which would end with Busy
+    with start_requests(home, "one") as next_one:  # which would end with Busy
         next_one.kill()
 
 
 def test_signs_of_the_long_dead_are_swept(home, ledger):
-    with doing(home, "one") as doer:
+    with start_requests(home, "one") as doer:
         doer.kill()
     (left,) = [name for name in os.listdir(f"{home}/run/locks") if name.startswith("alive+")]
     os.utime(f"{home}/run/locks/{left}", (NOW, NOW - 10**9))
-    with doing(home, "two") as other:
+    with start_requests(home, "two") as other:
         assert left not in os.listdir(f"{home}/run/locks")
         other.kill()
 

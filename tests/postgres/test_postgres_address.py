@@ -20,7 +20,7 @@ from test_http_serve import started
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
 from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
-from holdfast.postgres.pool import close_pools, pool_of
+from holdfast.postgres.pool import close_pools, get_pool
 
 
 @pytest.fixture
@@ -196,11 +196,11 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
     read_url = server.url(database_name(open_trial().settings.url), "late")
     trial = open_trial(read_url=read_url)
     put(trial, 1)
-    pool = pool_of(trial.settings, "read")
+    pool = get_pool(trial.settings, "read")
 
     def ask():
         pool._avoid_until = 0.0  # as when its time is over
-        with trial.reading(replica=True):
+        with trial.read_transaction(replica=True):
             assert trial.rows("all") == [("a", 1)]
 
     try:
@@ -219,7 +219,7 @@ def test_a_replica_on_a_server_that_knows_nothing_of_us_is_passed_over(open_tria
     with postgres_server.cluster() as other:
         trial = open_trial(read_url=other.url())
         put(trial, 1)
-        with trial.reading(replica=True):
+        with trial.read_transaction(replica=True):
             assert trial.rows("all") == [("a", 1)]
         close_pools(other.url())
 

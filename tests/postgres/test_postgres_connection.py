@@ -287,7 +287,7 @@ def test_queries_change_nothing(open_trial):
 
 def test_reading_shares_one_transaction_among_rooms_and_survives_an_error(open_trial):
     one, other = open_trial(), open_trial()
-    with one.reading(), other.reading():
+    with one.read_transaction(), other.read_transaction():
         assert one.rows("me") == other.rows("me")
         with pytest.raises(Trouble):
             one.query("SELECT 1 / 0", {})

@@ -16,8 +16,8 @@ from wait import wait_until
 
 from holdfast import config
 from holdfast.errors import Busy, ConfigError, Denied, DiskTrouble, Unsure
-from holdfast.postgres import Database, PostgresSettings, migrate, settings_of
-from holdfast.postgres.pool import close_pools, pool_of
+from holdfast.postgres import Database, PostgresSettings, make_settings, migrate
+from holdfast.postgres.pool import close_pools, get_pool
 from holdfast.server.retention import TenantRetention
 
 
@@ -109,7 +109,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            wait_until(lambda: pool_of(other.settings).share.several_tenants)  # it waits behind all of these
+            until(lambda: get_pool(other.settings).share.several_tenants)  # it waits behind all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:
@@ -147,7 +147,7 @@ def test_a_connection_killed_between_statements_is_survived(open_trial, trial_ur
     assert trial.rows("all") == [("a", 1)]
     kill()
     put(trial, 2)
-    with trial.reading():
+    with trial.read_transaction():
         trial.rows("all")
         kill()
         assert trial.rows("all") == [("a", 1), ("a", 2)]
@@ -234,20 +234,20 @@ def test_a_commit_that_no_standby_confirms_is_not_acknowledged(open_trial, postg
 def test_a_server_that_is_not_there_is_busy_and_no_password_is_told(home):
     where = f"postgresql://holdfast:hunter2@127.0.0.1:{postgres_server.free_port()}/memory"
     settings = config.load(home, {"HOLDFAST_STORE": where, "HOLDFAST_STORE_READ": where, "HOLDFAST_TENANT": "a"})
-    store = settings_of(settings, "ada", all_agents=False)
-    assert (store.agent, store.tenant, settings_of(settings, "ada", all_agents=True).agent) == ("ada", "a", "*")
+    store = make_settings(settings, "ada", all_agents=False)
+    assert (store.agent, store.tenant, make_settings(settings, "ada", all_agents=True).agent) == ("ada", "a", "*")
     begun = time.monotonic()
     with pytest.raises(Busy) as caught:
         Database(store, SQL, 0.2).rows("all")
     assert time.monotonic() - begun < 5
-    assert "hunter2" not in f"{caught.value}{store!r}{settings!r}{pool_of(store)!r}"
+    assert "hunter2" not in f"{caught.value}{store!r}{settings!r}{get_pool(store)!r}"
 
 
 @pytest.mark.parametrize("url", ["mysql://x/y", "postgresql://h/d?no=such", "postgresql://h:port/d"])
 def test_an_address_that_is_none_is_refused(home, url):
     settings = config.load(home, {"HOLDFAST_STORE": url})
     with pytest.raises(ConfigError):
-        Database(settings_of(settings, None, all_agents=True), SQL, 1).rows("all")
+        Database(make_settings(settings, None, all_agents=True), SQL, 1).rows("all")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_wrong_password_is_told_as_what_it_is(tmp_path):
 def test_a_replica_that_does_not_let_us_in_is_passed_over(open_trial, postgres_databases):
     trial = open_trial(read_url=postgres_databases.server.url("no_such"))
     put(trial, 1)
-    with trial.reading(replica=True):
+    with trial.read_transaction(replica=True):
         assert trial.rows("all") == [("a", 1)]
 
 
@@ -334,7 +334,7 @@ def test_a_row_for_somebody_else_is_denied(open_trial):
 def test_a_fork_has_connections_of_its_own(open_trial):
     trial = open_trial()
     put(trial, 1)
-    with trial.reading():
+    with trial.read_transaction():
         (parent,) = trial.rows("me")[0]
         out, into = os.pipe()
         child = os.fork()

@@ -167,25 +167,25 @@ def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
     store = PostgresSettings(url=primary.url(), read_url=standby.url(), tenant="a")
     database = Database(store, SQL, 10)
     try:
-        with database.reading(replica=True):
+        with database.read_transaction(replica=True):
             assert database.rows("where") == [(True,)]
-        with database.reading():
+        with database.read_transaction():
             assert database.rows("where") == [(False,)]
         with database.transaction(durable=True) as db:
             db.execute(SQL["put"], {"id": 1, "said": "x"})
 
         def arrived():
-            with database.reading(replica=True):
+            with database.read_transaction(replica=True):
                 return database.row("count") == (1,)
 
         wait_until(arrived)
         primary.sql("ALTER SYSTEM RESET synchronous_standby_names")
         primary.sql("SELECT pg_reload_conf()")
-        with database.reading(replica=True):
+        with database.read_transaction(replica=True):
             assert database.row("count") == (1,)
             standby.kill()
             assert database.rows("where") == [(False,)]  # within one question, without a word
-        with database.reading(replica=True):
+        with database.read_transaction(replica=True):
             assert database.rows("where") == [(False,)]
     finally:
         close_pools()

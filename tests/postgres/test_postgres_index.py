@@ -73,7 +73,7 @@ def index(postgres_url):
     return PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
 
 
-def where(one):
+def passage_key(one):
     """A passage by what it is, not by the number that its catalogue gave it."""
     return one.scope, one.part, one.name, one.seq, one.past
 
@@ -83,7 +83,7 @@ def named(index):
     asked = EVERYTHING.replace(as_of="2026-12-01T00:00:00Z")
     rows = index._rows("recent_at", scopes=SCOPES, part=None, known_at="9")
     found = index.find_passages({row[0]: 0.0 for row in rows}, asked.replace(as_of=None))
-    return {one.passage: where(one) for one in found}
+    return {one.passage: passage_key(one) for one in found}
 
 
 # --- every question ---------------------------------------------------------------------------------------------------
@@ -93,11 +93,11 @@ def named(index):
 @pytest.mark.parametrize("part", [None, "notes", "files transcripts"])
 def test_keyword_search_finds_the_same_in_the_same_order_with_the_same_scores(both, query, part):
     here, there = [index.search(query, EVERYTHING.replace(part=part), 20) for index in both]
-    assert sorted(map(where, here)) == sorted(map(where, there))
+    assert sorted(map(passage_key, here)) == sorted(map(passage_key, there))
     assert [one.score for one in there] == pytest.approx([one.score for one in here], rel=1e-9)
     ties = [one.score for one in here]
     firm = [place for place in range(len(ties)) if ties.count(ties[place]) == 1]
-    assert [where(here[place]) for place in firm] == [where(there[place]) for place in firm]
+    assert [passage_key(here[place]) for place in firm] == [passage_key(there[place]) for place in firm]
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -106,7 +106,7 @@ def test_keyword_search_in_the_past_finds_the_same(both, query):
         for known in (None, "2026-07-01T00:00:00Z"):
             asked = EVERYTHING.replace(as_of=when, known_at=known)
             here, there = [index.search(query, asked, 20) for index in both]
-            assert sorted(map(where, here)) == sorted(map(where, there))
+            assert sorted(map(passage_key, here)) == sorted(map(passage_key, there))
             assert sorted([one.score for one in there]) == pytest.approx(sorted([one.score for one in here]), rel=1e-9)
 
 
@@ -122,9 +122,9 @@ def questions(index):
     yield "stamps", [sorted(index.file_ids(scope, part).items()) for scope in SCOPES for part in PARTS]
     yield "mark", [index.file_digest(scope, "notes", "note-3.md") for scope in SCOPES]
     yield "stamp", [index.file_id(scope, "transcripts", "talk-1.jsonl") for scope in SCOPES]
-    yield "recent", [[where(one) for one in some] for some in recent]
+    yield "recent", [[passage_key(one) for one in some] for some in recent]
     past = index.find_recent(EVERYTHING.replace(as_of="2026-06-01T00:00:00Z"), 30)
-    yield "recent_at", sorted(map(where, past))
+    yield "recent_at", sorted(map(passage_key, past))
     yield "rows", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(tags=("CI-CD",)))])
     yield "typed", sorted([repr(row.replace(id=0, doc=0)) for row in index.find_rows(ids, EVERYTHING.replace(type="feedback"))])
     yield "notes", [index.list_notes(SCOPES), index.list_notes(SCOPES, "user"), page]
@@ -188,11 +188,8 @@ def _sound(value):
 # --- meaning ----------------------------------------------------------------------------------------------------------
 
 
-def seekers(pair):
-    return [
-        HybridSearch(index, (WordHashEmbedder(), WordHashEmbedder("use", 512), WordHashEmbedder("sentence", 384)))
-        for index in pair
-    ]
+def open_searches(pair):
+    return [HybridSearch(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
 
 
 def result(seeker, query, **more):
@@ -201,7 +198,7 @@ def result(seeker, query, **more):
 
 
 def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
-    here, there = seekers(both)
+    here, there = open_searches(both)
     for seeker in (here, there):
         assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     broken = make_documents(7).broken
@@ -214,7 +211,7 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
             assert [hit.score for hit in other] == pytest.approx([hit.score for hit in one], abs=1e-4)
             ties = [round(hit.score, 3) for hit in one[:6]]
             firm = [place for place in range(min(5, len(ties))) if ties.count(ties[place]) == 1]
-            assert [where(one[place]) for place in firm] == [where(other[place]) for place in firm], query
+            assert [passage_key(one[place]) for place in firm] == [passage_key(other[place]) for place in firm], query
 
 
 @pytest.fixture
@@ -231,7 +228,7 @@ def model_of(index):
     return model
 
 
-def exactly(index, query, most):
+def find_nearest_exactly(index, query, most):
     """The nearest passages of a folder, by going through all of its vectors."""
     rows = index._database.query("SELECT passage, folder, numbers::real[] FROM vectors", ())
     nearest: dict[int, list[tuple[float, int]]] = {}
@@ -245,10 +242,10 @@ def exactly(index, query, most):
 def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW_WIDE", few)
-    fill(index, make_documents(5, 80))
-    HybridSearch(index, (WordHashEmbedder(),)).vectorizer.catch_up(Progress(), everything=True)
-    for query in WordHashEmbedder().questions(["harbour ship", "storm captain", "tide"]):
-        for folder, wanted in exactly(index, query, 10).items():
+    fill(index, made(5, 80))
+    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
+    for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
+        for folder, wanted in find_nearest_exactly(index, query, 10).items():
             found = index.vectors.find_nearest(model_of(index), [folder], query, 10)
             assert set(found[:20]) >= set(wanted) and len(found) <= 20, (folder, found, wanted)
 
@@ -339,7 +336,7 @@ def test_a_catalogue_that_was_started_anew_is_empty_and_fills_again(with_toy):
 
 
 def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
-    seeker = seekers(both)[1]
+    seeker = open_searches(both)[1]
     assert not any(seeker.vectorizer.catch_up(Progress(), everything=True).values())
     result(seeker, "storm captain"), result(seeker, "storm captain")
     asked = []
@@ -351,7 +348,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     both[1].search("storm captain", EVERYTHING, 10)
     assert len(asked) <= 5
     asked.clear()
-    doc, _ = make_documents(7).puts[0]
+    doc, _ = made(7).puts[0]
     both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 
@@ -443,7 +440,7 @@ def test_another_agents_passages_are_in_no_answer(both, postgres_databases):
         PostgresIndex(everyone._database.settings.replace(agent=name), 5, QUARANTINED_ORIGINS) for name in ("ada", "eve")
     ]
     asked = SearchFilter(("agents/ada",))
-    found = [list(map(where, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
+    found = [list(map(passage_key, index.search("harbour", asked, 5))) for index in (ada, everyone, eve)]
     assert found[0] == found[1] != [] and found[2] == []
     assert eve.list_notes(("agents/ada",)) == [] and eve.find_folder("agents/ada", "notes") is None
     ids = list(named(everyone))

@@ -18,8 +18,8 @@ from holdfast.errors import HoldfastError
 from holdfast.index.filters import expand_fragments
 from holdfast.postgres import Database, Lock, PostgresSettings, statements
 from holdfast.postgres.connection import Result
-from holdfast.postgres.pool import close_pools, pool_of
-from holdfast.postgres.sql import numbered
+from holdfast.postgres.pool import close_pools, get_pool
+from holdfast.postgres.sql import number_placeholders
 
 ROOMS = Path(holdfast.__file__).parent
 OURS = "relnamespace = 'holdfast'::regnamespace"
@@ -189,7 +189,7 @@ def kinds_of(connection, statement):
     """What PostgreSQL takes each value to be; None where it does not understand the statement here."""
     try:
         connection.execute("DEALLOCATE ALL")
-        connection.execute(b"PREPARE one AS " + numbered(statement)[0].rstrip(b"; \n"))
+        connection.execute(b"PREPARE one AS " + number_placeholders(statement)[0].rstrip(b"; \n"))
     except psycopg.Error:
         return None
     row = connection.execute("SELECT parameter_types::text[] FROM pg_prepared_statements WHERE name = 'one'").fetchone()
@@ -198,7 +198,7 @@ def kinds_of(connection, statement):
 
 def fillings(statement, kinds):
     """A few sets of plausible values."""
-    names = numbered(statement)[1]
+    names = number_placeholders(statement)[1]
     chosen = [GUESSES.get(kind, [1]) for kind in kinds]
     for turn in range(max([len(one) for one in chosen], default=1)):
         yield dict(zip(names, [one[turn % len(one)] for one in chosen], strict=True))
@@ -307,7 +307,7 @@ def visit(url, number, connections):
         with pytest.raises(KeyError), database.transaction(durable=True) as db:
             db.execute("UPDATE trial SET said = 'other'")
             raise KeyError
-    pool, left = pool_of(store), Result()
+    pool, left = get_pool(store), Result()
     connection = pool.acquire(time.monotonic() + 60)
     try:
         connection.run([(LEFT_BEHIND, (), left)])

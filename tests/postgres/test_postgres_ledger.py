@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from test_access import (  # noqa: F401
     gate,
-    open_porter,
+    open_gate,
     reviewer,
     test_a_revoked_agent_can_be_let_in_again_and_its_old_token_stays_dead,
     test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace,
@@ -123,7 +123,7 @@ def test_nothing_but_allowed_and_denied_can_be_stored(filled, intruder, outcome)
 
 def test_an_empty_ledger_answers_empty(audit):
     assert audit.list() == ([], None)
-    assert (audit.head(), audit.last(), audit.read_mark()) == (None, None, None)
+    assert (audit.read_head(), audit.read_last(), audit.read_mark()) == (None, None, None)
     verdict = verify(audit)
     assert (verdict.ok, verdict.rows, verdict.head) == (True, 0, "")
     assert compare_ends(audit) == ""
@@ -166,8 +166,8 @@ def test_eight_writers_append_to_two_chains_at_once_and_neither_forks(open_ledge
         audit = open_ledger(tenant).audit
         verdict = verify(audit)
         assert (verdict.ok, verdict.rows, verdict.problems) == (True, 160, ())
-        assert len({row.metadata["who"] for row in audit.walk()}) == 160
-        assert {row.tenant for row in audit.walk()} == {tenant}
+        assert len({row.metadata["who"] for row in audit.iterate_entries()}) == 160
+        assert {row.tenant for row in audit.iterate_entries()} == {tenant}
         assert verdict.marked > 0
 
 
@@ -177,7 +177,7 @@ def test_a_writer_that_is_killed_leaves_a_sound_chain(audit, postgres_url):
     member = start(postgres_url, "doomed", 100_000)
     member.stdin.write("go\n")
     member.stdin.flush()
-    while audit.head().count < 20:
+    while audit.read_head().count < 20:
         assert member.poll() is None
     member.kill()
     member.communicate()
@@ -273,13 +273,13 @@ def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(open_ledger, audit
 def fill(ledger, tenant, word):
     """Something in every table of a ledger."""
     ledger.projects.link("alias", f"project-{word}")
-    ledger.projects.put_location("place", word, f"/{word}")
-    ledger.usage.count([f"note-{word}"], NOW)
+    ledger.projects.put_place("place", word, f"/{word}")
+    ledger.usage.record_use([f"note-{word}"], NOW)
     ledger.sessions.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
     ledger.sessions.count_prompt("session", word, NOW)
     ledger.decisions.record("approved", f"note-{word}", {"word": word}, NOW)
     purged = ledger.purges.digests([f"words of {word} here"])
-    ledger.purges.put(f"receipt-{word}", {"id": f"receipt-{word}", "state": "done"}, purged)
+    ledger.purges.save_receipt(f"receipt-{word}", {"id": f"receipt-{word}", "state": "done"}, purged)
     ledger.audit.append(Decision("a", "dispatch", "allowed", {"role": word}, tenant), durable=True)
     ledger.done.record("a", "kind", word, NOW)
     ledger.reviews.claim("a", "o", word, 1, holder="h", now=NOW)
@@ -290,13 +290,13 @@ def fill(ledger, tenant, word):
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.projects.find_project("alias"), ledger.projects.find_location("place"), ledger.usage.counts([f"note-{word}"]),
-        ledger.sessions.shown("session"),
-        [one.as_dict() for one in ledger.sessions.history(f"note-{word}")],
-        [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.receipts(),
-        ledger.purges.receipt_for(f"words of {word} here"), [row.metadata for row in ledger.audit.walk()],
+        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.get_counts([f"note-{word}"]),
+        ledger.sessions.list_shown("session"),
+        [one.as_dict() for one in ledger.sessions.list_history(f"note-{word}")],
+        [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.list_receipts(),
+        ledger.purges.find_receipt(f"words of {word} here"), [row.metadata for row in ledger.audit.iterate_entries()],
         [one.subject for one in ledger.done.list()[0]], [one.repo for one in ledger.reviews.list()[0]],
-        [one.name for one in ledger.agents.list()], ledger.purges.any(),
+        [one.name for one in ledger.agents.list()], ledger.purges.has_purges(),
     ]  # fmt: skip
 
 
@@ -308,7 +308,7 @@ def test_a_tenant_sees_nothing_of_another_and_changes_nothing_there(open_ledger)
     assert everything(blue, "red") == empty == everything(open_ledger("green"), "red")
     fill(blue, "blue", "blue")
     assert "blue" not in json.dumps(everything(red, "red")) and "red" not in json.dumps(everything(blue, "blue"))
-    assert blue.usage.forget(["note-red"]) == 0 and red.usage.counts(["note-red"]) == {"note-red": 1}
+    assert blue.usage.forget(["note-red"]) == 0 and red.usage.get_counts(["note-red"]) == {"note-red": 1}
     assert [verify(one.audit).rows for one in (red, blue)] == [1, 1]
     assert red.idempotency_keys.begin("a", "blue", "digest", NOW) is None  # the key is free here
 
@@ -330,19 +330,19 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
         assert other.reviews.get("a", "o", "r", 1) is None
         with pytest.raises(HoldfastError):
             other.done.record("a", "kind", "forged", NOW)
-        assert other.done.page("a") == ([], None) and not other.done.exists("a", "github.review", "o/r#1")
+        assert other.done.list_page("a") == ([], None) and not other.done.exists("a", "github.review", "o/r#1")
     assert [one.subject for one in open_ledger().done.list()[0]] == ["subject"]
-    first, cursor = open_ledger().done.page(limit=1)
-    rest, end = open_ledger().done.page(limit=1, cursor=cursor)
+    first, cursor = open_ledger().done.list_page(limit=1)
+    rest, end = open_ledger().done.list_page(limit=1, cursor=cursor)
     assert [one.kind for one in first + rest] == ["github.review", "kind"] and first[0].subject == "o/r#1" and end is None
     assert open_ledger(agent="a").done.exists("a", "github.review", "O/R#1")
-    assert [one.agent for one in open_ledger().done.page(None, "github.review", "O/R#1")[0]] == ["a"]
+    assert [one.agent for one in open_ledger().done.list_page(None, "github.review", "O/R#1")[0]] == ["a"]
 
 
 @pytest.mark.promise("A7")
 @pytest.mark.promise("A1")
-def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, settings):  # noqa: F811
-    red, blue = open_porter(tenant="red"), open_porter(tenant="blue")
+def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_gate, settings):  # noqa: F811
+    red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
     _, mine = red.add("reviewer", "operator")
     _, theirs = blue.add("reviewer", "secretary")
     for one in (red, blue):  # whichever replica is asked
@@ -353,19 +353,19 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_porter, setti
             mine[3:11]: ("red", "operator"), theirs[3:11]: ("blue", "secretary"),
         }  # fmt: skip
     assert [agent.role for agent in red.agents()] == ["operator"]
-    assert red.of(red.identify(theirs)).agents() == blue.agents()
-    red.of(red.identify(theirs)).revoke("reviewer")
+    assert red.for_caller(red.identify(theirs)).agents() == blue.agents()
+    red.for_caller(red.identify(theirs)).revoke("reviewer")
     assert red.identify(mine)
     with pytest.raises(Unauthenticated, match="revoked"):
         blue.identify(theirs)
     red.allow(red.identify(mine), "audit.read")
-    assert [row.metadata.get("verb") for row in red.ledger.audit.walk()] == ["add", None]
-    assert [row.metadata.get("verb") for row in blue.ledger.audit.walk()] == ["add", "revoke"]
+    assert [row.metadata.get("verb") for row in red.ledger.audit.iterate_entries()] == ["add", None]
+    assert [row.metadata.get("verb") for row in blue.ledger.audit.iterate_entries()] == ["add", "revoke"]
 
 
 @pytest.mark.promise("A7")
-def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_behind(open_porter, ledger):  # noqa: F811
-    _, token = open_porter(tenant="red").add("reviewer", "operator")
+def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_behind(open_gate, ledger):  # noqa: F811
+    _, token = open_gate(tenant="red").add("reviewer", "operator")
     for statement in ("SELECT * FROM tokens", "SELECT * FROM agents", "SELECT * FROM presented('')",
                       "SELECT * FROM presented(NULL)", "SELECT * FROM presented('%%')"):  # fmt: skip
         assert ledger.database.connection.query(statement, ()) == []
@@ -403,8 +403,8 @@ def test_an_owner_who_may_not_pass_by_row_security_can_let_agents_in_and_sees_no
 
 
 @pytest.mark.promise("A1")
-def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_porter):  # noqa: F811
-    porters, said = [open_porter() for _ in range(6)], []
+def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_gate):  # noqa: F811
+    gates, said = [open_gate() for _ in range(6)], []
 
     def work(one):
         try:
@@ -412,14 +412,14 @@ def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_porter):  #
         except Conflict:
             said.append(None)
 
-    threads = [threading.Thread(target=work, args=(one,)) for one in porters]
+    threads = [threading.Thread(target=work, args=(one,)) for one in gates]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     (token,) = [one for one in said if one]
-    assert len(said) == 6 and porters[0].identify(token)
-    assert len(porters[0].agent("reviewer").tokens) == 1
+    assert len(said) == 6 and gates[0].identify(token)
+    assert len(gates[0].agent("reviewer").tokens) == 1
 
 
 # --- locks, and what is claimed at once -------------------------------------------------------------------------------
@@ -444,11 +444,11 @@ def at_once(count, work):
 
 
 @pytest.mark.promise("A1")
-def test_of_many_who_ask_at_once_for_the_first_token_one_is_told(open_porter):  # noqa: F811
-    porters = [open_porter() for _ in range(8)]
-    (token,) = [one for one in at_once(8, lambda number: porters[number].first_token()) if one]
-    assert porters[0].identify(token).agent == "operator" and porters[0].first_token() is None
-    assert verify(porters[0].ledger.audit).rows == 1
+def test_of_many_who_ask_at_once_for_the_first_token_one_is_told(open_gate):  # noqa: F811
+    gates = [open_gate() for _ in range(8)]
+    (token,) = [one for one in at_once(8, lambda number: gates[number].first_token()) if one]
+    assert gates[0].identify(token).agent == "operator" and gates[0].first_token() is None
+    assert verify(gates[0].ledger.audit).rows == 1
 
 
 @pytest.mark.promise("A6")
@@ -480,31 +480,33 @@ def test_a_named_lock_is_one_processes_at_a_time_and_each_tenants_own(open_ledge
 def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open_ledger):
     purges, other = ledger.purges, open_ledger().purges
     text = "The harbour office moves in May.\nAnd a second line that is long enough."
-    assert not purges.any() and purges.receipts() == [] and purges.unfinished() == []
-    purges.put("r1", {"id": "r1", "state": "begun"}, purges.digests([text]), time=NOW)
-    assert other.any() and other.receipt_for("Another text, as long as that one.") == "" and other.receipt_for(text) == "r1"
-    assert other.receipt_for(text, ended=True) == ""
-    assert [one["id"] for one in other.unfinished()] == ["r1"]
-    purges.put("r1", {"id": "r1", "state": "done"}, time=NOW)
-    assert other.receipt_for(text, ended=True) == "r1" and other.unfinished() == []
-    assert other.take_back("projects/p/notes/k", text, "2026-05-01T12:00:00Z") == ["r1"]
-    assert purges.receipt_for(text) == "" and purges.receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
+    assert not purges.has_purges() and purges.list_receipts() == [] and purges.list_unfinished() == []
+    purges.save_receipt("r1", {"id": "r1", "state": "begun"}, purges.digests([text]), time=NOW)
+    assert other.has_purges() and other.find_receipt(text) == "r1"
+    assert other.find_receipt("Another text, as long as that one.") == ""
+    assert other.find_receipt(text, ended=True) == ""
+    assert [one["id"] for one in other.list_unfinished()] == ["r1"]
+    purges.save_receipt("r1", {"id": "r1", "state": "done"}, time=NOW)
+    assert other.find_receipt(text, ended=True) == "r1" and other.list_unfinished() == []
+    assert other.allow_again("projects/p/notes/k", text, "2026-05-01T12:00:00Z") == ["r1"]
+    assert purges.find_receipt(text) == "" and purges.list_receipts("r1")[0]["taken_back"] == "2026-05-01T12:00:00Z"
 
 
 def test_what_a_session_was_told_is_remembered_until_its_context_begins_anew(ledger):
     assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "1")], NOW, client="c") == ["a", "b"]
     assert ledger.sessions.record_shown("s", [("a", "1"), ("b", "2")], NOW + 1) == ["b"]
-    assert ledger.sessions.shown("s") == {"a": "1", "b": "2"}
-    assert ledger.sessions.shown_to(["a", "b", "nobody"]) == (3, ["s"])
+    assert ledger.sessions.list_shown("s") == {"a": "1", "b": "2"}
+    assert ledger.sessions.count_shown(["a", "b", "nobody"]) == (3, ["s"])
     assert [ledger.sessions.count_prompt("s", one, NOW) for one in ("x", "x", "y")] == [1, 0, 2]
     ledger.sessions.begin("s", NOW + 2)
-    assert ledger.sessions.shown("s") == {} and ledger.sessions.count_prompt("s", "x", NOW) == 1
-    found = ledger.sessions.history("b")
+    assert ledger.sessions.list_shown("s") == {} and ledger.sessions.count_prompt("s", "x", NOW) == 1
+    found = ledger.sessions.list_history("b")
     assert [(one.version, one.session, one.client) for one in found] == [("2", "s", ""), ("1", "s", "c")]
     ledger.decisions.record("approved", "b", {"key": "k\0é"}, NOW)
     assert ledger.decisions.list("b") == [PersonDecision("approved", {"key": "k\0é"}, NOW)]
     assert ledger.usage.forget(["b"]) == 0
-    assert (ledger.sessions.history("b"), ledger.decisions.list("b"), ledger.sessions.shown_to(["b"])) == ([], [], (0, []))
+    assert (ledger.sessions.list_history("b"), ledger.decisions.list("b")) == ([], [])
+    assert ledger.sessions.count_shown(["b"]) == (0, [])
 
 
 def test_what_cannot_be_text_is_kept_as_far_as_it_can(ledger):
@@ -521,7 +523,7 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
     ledger = ledgers.open_ledger(away, 0.2)
     for ask in (lambda: ledger.done.exists("a", "k", "s"), lambda: ledger.agents.find_tokens(["x"]),
                 lambda: ledger.audit.list(),
-                lambda: ledger.audit.append(decision()), lambda: ledger.purges.receipts()):  # fmt: skip
+                lambda: ledger.audit.append(decision()), lambda: ledger.purges.list_receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
     assert ledger.projects.find_project("a") is None and ledger.problem  # what only helps may be missing

@@ -332,13 +332,13 @@ def test_a_replica_is_asked_only_when_it_has_everything(open_hosted, postgres_da
 @pytest.mark.promise("A7")
 def test_of_several_replicas_behind_one_address_the_one_that_is_fresh_answers(open_hosted, postgres_databases, postgres_url):
     """Every new transaction may reach another one: here each that follows a fresh one reaches one that has nothing."""
-    from holdfast.postgres.pool import pool_of
+    from holdfast.postgres.pool import get_pool
 
     open_hosted().store("The lighthouse is red.", key="light")
     stale = postgres_databases.fresh()
     memory = open_hosted(store_read=f"{postgres_url}?application_name=replica")
     settings = memory._context.store.settings
-    fresh, other = pool_of(settings, "read"), pool_of(settings.replace(read_url=stale), "read")
+    fresh, other = get_pool(settings, "read"), get_pool(settings.replace(read_url=stale), "read")
     acquire, lent = fresh.acquire, []
 
     def in_turn(end, tenant):

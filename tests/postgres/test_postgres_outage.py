@@ -18,7 +18,7 @@ from holdfast.errors import Busy, Unsure
 from holdfast.postgres import Database, PostgresSettings, migrate
 from holdfast.postgres import outage as outage_module
 from holdfast.postgres.outage import AWAY_SECONDS, Outage
-from holdfast.postgres.pool import close_pools, pool_of
+from holdfast.postgres.pool import close_pools, get_pool
 
 SOON = 14  # seconds: ten, and what a busy machine takes besides
 
@@ -208,7 +208,7 @@ def test_the_time_that_an_address_gives_a_connection_is_given_to_a_server_that_w
     for more in ("?connect_timeout=20", "?connect_timeout=0", ""):
         for _ in range(2):
             with pytest.raises(psycopg.OperationalError):
-                pool_of(PostgresSettings(url=url + more)).acquire(time.monotonic() + 30)
+                get_pool(PostgresSettings(url=url + more)).acquire(time.monotonic() + 30)
     assert given == [20, 20, 2, 2, 2, 2]
     outage = Outage(20)
     outage.record_loss(time.monotonic() - 60)
@@ -243,7 +243,7 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
 def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seconds():
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
         url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
-        pool = pool_of(PostgresSettings(url=url))
+        pool = get_pool(PostgresSettings(url=url))
         pool.outage.record_answer()
         pool.outage.record_loss(time.monotonic())
         pool.outage._since -= 2 * AWAY_SECONDS  # it has been away for too long
@@ -269,5 +269,5 @@ def test_the_time_of_a_write_is_that_of_all_its_tries_and_of_nothing_else():
 
 def test_pools_of_one_address_know_of_the_same_outage():
     store = PostgresSettings(url="postgresql://nobody@127.0.0.1:1/none")
-    assert pool_of(store).outage is pool_of(store, "locks").outage
-    assert pool_of(store).outage is not pool_of(store.replace(url="postgresql://nobody@127.0.0.1:2/none")).outage
+    assert get_pool(store).outage is get_pool(store, "locks").outage
+    assert get_pool(store).outage is not get_pool(store.replace(url="postgresql://nobody@127.0.0.1:2/none")).outage

@@ -9,17 +9,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.search import chunking
-from holdfast.search.chunking import DIRECTIVE, NUMBER, PEOPLE, QUESTIONS, SIZE, TIME, chunks, cut, sentences
+from holdfast.search.chunking import DIRECTIVE, NUMBER, PEOPLE, PIECE_WORDS, QUESTIONS, TIME, chunks, cut, sentences
 
 WORDS = st.sampled_from(
     ["I", "you", "my", "harbour", "ferry.", "really?", "yes!", "早安。", "one", "2026", "- item", "a\n\nb", "\n"]
 )
 PROSE = st.lists(WORDS, max_size=400).map(" ".join)
 ANY = st.text(max_size=300)
-MOST = int(1.5 * SIZE)  # words of a sentence that is not cut
+MOST = int(1.5 * PIECE_WORDS)  # words of a sentence that is not cut
 
 
-def spoken(text):
+def join_words(text):
     """The words alone: a boundary may fall where no space was."""
     return "".join(text.split())
 
@@ -29,7 +29,7 @@ def spoken(text):
 @example("word " * 5000)
 @example("a. " * 5000)
 def test_chunks_lose_nothing(text):
-    assert spoken(" ".join(chunks(text))) == spoken(text)
+    assert join_words(" ".join(chunks(text))) == join_words(text)
 
 
 @given(PROSE | ANY, st.integers(5, 100))
@@ -61,17 +61,17 @@ def test_a_sentence_without_end_is_cut():
 def test_a_cut_text_has_pieces_and_each_has_units(text, speaker):
     found = cut(text, speaker)
     assert found if text.strip() else True
-    assert spoken(" ".join(piece.text for piece in found)) == spoken(text.replace("’", "'"))
+    assert join_words(" ".join(piece.text for piece in found)) == join_words(text.replace("’", "'"))
     assert all(piece.units for piece in found)
-    assert all(len(unit.split()) <= chunking._SENTENCE for piece in found for unit in piece.units if unit != piece.text)
-    assert all(len(piece.units) <= chunking._MOST for piece in found)
-    assert all(len(piece.text.split()) <= 2.5 * SIZE for piece in found)
+    assert all(len(unit.split()) <= chunking._SENTENCE_WORDS for piece in found for unit in piece.units if unit != piece.text)
+    assert all(len(piece.units) <= chunking._MAX_SENTENCES for piece in found)
+    assert all(len(piece.text.split()) <= 2.5 * PIECE_WORDS for piece in found)
 
 
 @given(PROSE | ANY)
 def test_sentences_are_never_none_and_never_too_long(text):
     found = sentences(text)
-    assert found and all(len(one.split()) <= chunking._SENTENCE for one in found)
+    assert found and all(len(one.split()) <= chunking._SENTENCE_WORDS for one in found)
 
 
 def test_sentences_end_where_sentences_and_lines_end():

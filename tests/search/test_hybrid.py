@@ -130,7 +130,7 @@ def test_without_an_embedder_keyword_search_runs_and_says_so(monkeypatch, open_m
 
 @pytest.mark.promise("N7", "promise-8")
 def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
+    monkeypatch.setattr(vectorize, "_MAX_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
     monkeypatch.setattr(vectorize.Vectorizer, "_start_background", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
@@ -140,7 +140,7 @@ def test_passages_that_wait_for_their_vectors_are_told(notes, monkeypatch):
 
 
 def test_what_has_no_vectors_yet_is_found_by_its_words(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 0, "sentence": 0, "multi": 0})
+    monkeypatch.setattr(vectorize, "_MAX_DURING_QUERY", {"static": 0, "sentence": 0, "multi": 0})
     monkeypatch.setattr(vectorize.Vectorizer, "_start_background", lambda self: None)
     notes.store("the lighthouse is dark", key="light")
     answer = notes.recall("lighthouse")
@@ -148,7 +148,7 @@ def test_what_has_no_vectors_yet_is_found_by_its_words(notes, monkeypatch):
 
 
 def test_what_waits_is_embedded_behind_the_answers(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
+    monkeypatch.setattr(vectorize, "_MAX_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(20)])
     assert notes.recall("sentence").degraded
     with notes._context.hybrid_search().vectorizer._background:
@@ -359,7 +359,7 @@ def test_what_was_said_after_the_asker_asks_moves_down_and_is_not_hidden(memory)
         return {hit.key: hit for hit in memory.recall("when does the plumber come", explain=True, **asked)}
 
     before = told(now="2023-05-01")
-    assert before["03"].score > before["09"].score and before["09"].why["later"] == [1.0, -scoring.LATER]
+    assert before["03"].score > before["09"].score and before["09"].why["later"] == [1.0, -scoring.LATER_PENALTY]
     for anytime in (told(), told(now="2023-08-25")):
         assert not any("later" in hit.why for hit in anytime.values())
 
@@ -506,7 +506,7 @@ def test_names_with_odd_signs_are_only_names(talk):
 def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monkeypatch):
     queries = ("the broken machine", "dog", "office in Paris", "water the tomatoes", "tape")
     before = [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries]
-    monkeypatch.setattr(candidates, "_MOST_PASSAGES", 4)
+    monkeypatch.setattr(candidates, "_MAX_PASSAGES", 4)
     notes._context.hybrid_search()._vocabulary = None
     assert [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries] == before
 
@@ -516,7 +516,7 @@ def test_where_words_are_too_common_to_rate_the_rarest_still_choose(memory, monk
     memory.log([{"text": "the weather spoiled the regatta"}], session="boats")
     memory.embed()
     rated = memory.recall("weather regatta", limit=3).hits
-    monkeypatch.setattr(hybrid, "_MOST_RANKED", 0)
+    monkeypatch.setattr(hybrid, "_MAX_RANKED", 0)
     monkeypatch.setattr(hybrid, "_KEYWORD_CANDIDATES", 5)
     monkeypatch.setattr(hybrid, "_NEAREST_CANDIDATES", 1)
     assert memory.recall("weather regatta", limit=3).hits[0].text == rated[0].text == "the weather spoiled the regatta"
@@ -560,7 +560,7 @@ def test_how_common_a_word_is_is_counted_where_one_looks(memory, open_memory, mo
 
 
 def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
+    monkeypatch.setattr(vectorize, "_MAX_DURING_QUERY", {"static": 20_000, "sentence": 2, "multi": 2})
     notes.store_many([{"key": f"k{number}", "text": f"sentence number {number}"} for number in range(40)])
     notes.recall("sentence")
     notes.close()
@@ -571,7 +571,7 @@ def test_a_caller_that_was_closed_goes_on_where_it_was(notes, monkeypatch):
 
 
 def test_trouble_behind_the_answers_is_told_until_it_is_over(notes, monkeypatch):
-    monkeypatch.setattr(vectorize, "_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
+    monkeypatch.setattr(vectorize, "_MAX_DURING_QUERY", {"static": 20_000, "sentence": 0, "multi": 0})
     work = notes._context.hybrid_search().vectorizer
     notes.store("one more sentence", key="more")
     with monkeypatch.context() as patch:

@@ -28,10 +28,10 @@ NAMES = ("recall@5", "recall@10", "ndcg@10", "mrr")
 def reports():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOLDFAST_EMBEDDER", "default")
-        return {mode: measured(mode) for mode in ("hybrid", "keyword")}
+        return {mode: measure(mode) for mode in ("hybrid", "keyword")}
 
 
-def measured(mode):
+def measure(mode):
     return retrieval.measure(SLICE, retrieval.Options(files=(SLICE,), mode=mode))
 
 

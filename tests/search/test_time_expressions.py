@@ -12,12 +12,20 @@ import strategies as some
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.time_expressions import Span, dates_in, day_of, days, spans, spans_in, vocabulary
+from holdfast.search.time_expressions import (
+    Span,
+    days,
+    find_passage_days,
+    find_passage_spans,
+    find_spans,
+    parse_day,
+    vocabulary,
+)
 
 NOW = "2023-05-18T10:00:00Z"  # a Thursday
 
 
-def told(found: list[Span]) -> str:
+def format_spans(found: list[Span]) -> str:
     """Spans as `first..last kind`, a single day as itself."""
     texts = []
     for span in found:
@@ -251,7 +259,7 @@ CASES = table(ABSOLUTE) + table(RANGES) + table(RELATIVE) + table(LANGUAGES) + t
 
 @pytest.mark.parametrize(("question", "meant"), CASES, ids=[question for question, _ in CASES])
 def test_what_a_question_asks_about(question, meant):
-    assert told(spans(question, NOW)) == meant
+    assert format_spans(find_spans(question, NOW)) == meant
 
 
 def test_there_are_cases_enough():
@@ -285,7 +293,7 @@ def test_there_are_cases_enough():
     ],
 )
 def test_years_that_nobody_wrote_and_other_nows(question, now, years, meant):
-    assert told(spans(question, now, years)) == meant
+    assert format_spans(find_spans(question, now, years)) == meant
 
 
 @pytest.mark.parametrize(
@@ -303,18 +311,18 @@ def test_years_that_nobody_wrote_and_other_nows(question, now, years, meant):
 )
 def test_the_days_that_a_passage_speaks_of(passage, meant):
     said_on = date(2023, 5, 8).toordinal()
-    assert [str(date.fromordinal(day)) for day in dates_in(passage, said_on)] == meant
+    assert [str(date.fromordinal(day)) for day in find_passage_days(passage, said_on)] == meant
 
 
 def test_long_times_of_a_passage_are_spans_only():
     said_on = date(2023, 5, 8).toordinal()
-    assert dates_in("We moved last year.", said_on) == []
-    assert told(spans_in("We moved last year.", said_on)) == "2022-01-01..2022-12-31 year"
-    assert len(dates_in("It was last month.", said_on)) == 30
+    assert find_passage_days("We moved last year.", said_on) == []
+    assert format_spans(find_passage_spans("We moved last year.", said_on)) == "2022-01-01..2022-12-31 year"
+    assert len(find_passage_days("It was last month.", said_on)) == 30
 
 
 def test_a_passage_without_a_day_still_has_its_dates():
-    assert dates_in("yesterday, and on 8 May 2023", None) == [date(2023, 5, 8).toordinal()]
+    assert find_passage_days("yesterday, and on 8 May 2023", None) == [date(2023, 5, 8).toordinal()]
 
 
 @pytest.mark.parametrize(
@@ -346,7 +354,7 @@ def test_a_passage_without_a_day_still_has_its_dates():
     ],
 )
 def test_the_day_of_a_transcript(written, day):
-    found = day_of(written)
+    found = parse_day(written)
     assert (str(date.fromordinal(found)) if found else None) == day
 
 
@@ -358,7 +366,7 @@ def test_days_are_those_of_the_calendar(day):
     number = day.toordinal()
     assert days.day(day.year, day.month, day.day) == number
     assert days.date(number) == (day.year, day.month, day.day)
-    assert days.weekday(number) == day.weekday()
+    assert days.day_of_week(number) == day.weekday()
 
 
 def test_every_year_begins_and_ends_where_it_should():
@@ -370,7 +378,7 @@ def test_every_year_begins_and_ends_where_it_should():
 
 @given(st.dates(), st.sampled_from(["day", "week", "month", "year"]), st.integers(-9999, 9999))
 def test_shifting_stays_in_the_calendar(day, unit, count):
-    moved = days.shifted(day.toordinal(), unit, count)
+    moved = days.shift(day.toordinal(), unit, count)
     assert days.FIRST <= moved <= days.LAST
     if unit == "week" and days.FIRST < moved < days.LAST:
         assert date.fromordinal(moved) == day + timedelta(weeks=count)
@@ -400,18 +408,18 @@ def check(found: list[Span]) -> None:
 
 @given(CLAUSES | some.raw_texts, NOWS, YEARS)
 def test_no_question_hurts(text, now, years):
-    check(spans(text, now, years))
+    check(find_spans(text, now, years))
 
 
 @given(CLAUSES | some.raw_texts, st.none() | st.integers(-10, 3652100))
 def test_no_passage_hurts(text, said_on):
-    check(spans_in(text, said_on))
-    assert all(days.FIRST <= day <= days.LAST for day in dates_in(text, said_on))
+    check(find_passage_spans(text, said_on))
+    assert all(days.FIRST <= day <= days.LAST for day in find_passage_days(text, said_on))
 
 
 @given(CLAUSES | some.raw_texts | some.broken_texts)
 def test_no_date_of_a_transcript_hurts(text):
-    found = day_of(text)
+    found = parse_day(text)
     assert found is None or days.FIRST <= found <= days.LAST
 
 
@@ -426,14 +434,14 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_text_takes_time_in_proportion(piece):
     short, long = (piece * (size // len(piece)) for size in (20_000, 100_000))
-    check(spans_in(short, date(2023, 5, 8).toordinal()))
-    day_of(short)
+    check(find_passage_spans(short, date(2023, 5, 8).toordinal()))
+    parse_day(short)
     assert cost(long) < 12 * cost(short) + 0.5, "five times as long"
 
 
 def cost(text: str) -> float:
     begin = time.process_time()
-    check(spans(text, NOW, (2021, 2022)))
+    check(find_spans(text, NOW, (2021, 2022)))
     return time.process_time() - begin
 
 

@@ -234,7 +234,7 @@ def test_wherever_its_process_dies_a_review_is_posted_once(settings, ledger, git
     if wanted is not AGAIN or point != "finish":  # what has ended and has no key may be wanted once more
         assert review(settings, ledger, "reviewer", wanted).posted is (point in ("claim", "post"))
     assert review(settings, ledger, "reviewer", PLAIN).posted is False
-    assert len(github.reviews[PATH]) == 1 and ledger.reviews.claimed("reviewer", "acme", "shop", 7) is None
+    assert len(github.reviews[PATH]) == 1 and ledger.reviews.find_claim("reviewer", "acme", "shop", 7) is None
 
 
 @pytest.mark.promise("A6")

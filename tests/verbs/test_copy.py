@@ -97,7 +97,8 @@ def records(home):
     """Every row of a ledger, and whether its audit holds."""
     ledger = SqliteLedger(str(home))
     try:
-        return {table.name: ledger.transfer.rows(table) for table in TABLES}, list(ledger.audit.rows()), verify(ledger.audit).ok
+        tables = {table.name: ledger.transfer.rows(table) for table in TABLES}
+        return tables, list(ledger.audit.iterate_rows()), verify(ledger.audit).ok
     finally:
         ledger.close()
 

@@ -573,7 +573,7 @@ def test_whom_it_was_told_to_is_counted_before_that_is_forgotten(memory, open_me
     assert len(told) == 1
     assert "s1" in told[0]
     assert "s2" in told[0]
-    assert memory._context.ledger.sessions.shown_to([memory.receipts()[0].id]) == (0, [])
+    assert memory._context.ledger.sessions.count_shown([memory.receipts()[0].id]) == (0, [])
 
 
 @pytest.mark.promise("N10")
@@ -962,8 +962,8 @@ def test_the_ledger_is_asked_once_for_many_turns(memory, monkeypatch):
     memory.store(TEXT, key="gone")
     memory.purge("gone")
     said(memory, "s", [f"turn number {number}" for number in range(50)])
-    asked, real = [], memory._context.ledger.purges.purged_turns
-    monkeypatch.setattr(memory._context.ledger.purges, "purged_turns", lambda *given: asked.append(1) or real(*given))
+    asked, real = [], memory._context.ledger.purges.find_purged_turns
+    monkeypatch.setattr(memory._context.ledger.purges, "find_purged_turns", lambda *given: asked.append(1) or real(*given))
     memory.reindex()
     assert len(memory.recall("turn number", kind="turn", limit=100)) == 50
     assert len(asked) == 1

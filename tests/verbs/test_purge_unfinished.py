@@ -114,6 +114,6 @@ def test_what_stands_for_a_note_is_kept_until_its_purge_is_over_and_no_longer(me
     memory.store("Quite another text to purge.", key="l")
     cut_short(memory, "k")
     kept = memory._context.ledger.purges
-    assert kept.receipts()[0]["named"]
+    assert kept.list_receipts()[0]["named"]
     memory.purge("l")
-    assert [receipt.get("named") for receipt in kept.receipts()] == [None, None]
+    assert [receipt.get("named") for receipt in kept.list_receipts()] == [None, None]

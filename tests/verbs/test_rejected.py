@@ -274,7 +274,7 @@ def test_the_sign_stands_before_the_first_rejection_does(open_memory, home):
     open_memory().store("Ship on Fridays.")
     purges = open_memory(origin="user", config=config.load(home).replace(lock_seconds=0.05))._context.ledger.purges
     purges.digest_target("anything")  # so that there is a ledger, with its key
-    assert not purges.any_rejected()
+    assert not purges.has_rejections()
     other = apsw.Connection(str(home / "ledger.db"))
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -283,7 +283,7 @@ def test_the_sign_stands_before_the_first_rejection_does(open_memory, home):
     finally:
         other.execute("ROLLBACK")
         other.close()
-    assert purges.any_rejected()
+    assert purges.has_rejections()
 
 
 def test_not_a_word_of_what_was_rejected_is_kept_in_the_ledger(memory, person, home):

@@ -266,7 +266,7 @@ def test_a_count_that_fails_never_fails_a_read(archived, monkeypatch):
     def busy(*_):
         raise Busy("another process holds it", "Try again")
 
-    monkeypatch.setattr(archived._context.ledger.usage, "count", busy)
+    monkeypatch.setattr(archived._context.ledger.usage, "record_use", busy)
     assert archived.get("port").text == archived.get("port").text == "The harbour port is 5433."
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOG = "audit.log"  # of decisions that could not be written into the audit
 LOCAL = Caller("(local)", OPERATOR)  # the owner of the home at this machine; no agent can have this name
 _WAIT_SECONDS = 5  # for the ledger: a request must not wait as long as a person would
-_DAY, _MOST_DAYS = 86400, 36500
+_DAY, _MAX_DAYS = 86400, 36500
 
 
 class MissedDecisions:
@@ -60,15 +60,15 @@ class Permit:
         if getattr(error, "may_be_done", False):  # then no other error may say that nothing was done
             self._gate._record(self._caller, self._action, "allowed", meta)
         else:
-            self._gate._must_record(self._caller, self._action, meta)
+            self._gate._record_or_fail(self._caller, self._action, meta)
 
     def decision(self, **more: Any) -> Decision:
         """Return the row that is written with the change."""
-        return _decision(self._caller, self._action, "allowed", {**self._meta, **more})
+        return _make_decision(self._caller, self._action, "allowed", {**self._meta, **more})
 
 
 class AccessGate:
-    """Decides about requests, for any number of threads. Creating this object touches nothing.
+    """Decide about requests, for any number of threads. Creating this object touches nothing.
 
     `shared` is a gate of the same home for another tenant. `missed` is taken over from a gate that this one replaces."""
 
@@ -79,7 +79,7 @@ class AccessGate:
         self._roles: Roles = shared._roles if shared else Roles(config.home)
         self._local = LOCAL.replace(tenant=config.tenant) if config.store else LOCAL
 
-    def of(self, caller: Caller) -> AccessGate:
+    def for_caller(self, caller: Caller) -> AccessGate:
         """Return the gate of the caller's tenant, with its agents and its audit; a home has only one."""
         if not self.config.store or caller.tenant == self.config.tenant:
             return self
@@ -103,14 +103,14 @@ class AccessGate:
 
     def identify(self, token: str) -> Caller:
         """Return the caller that a token belongs to; raises Unauthenticated. Nothing is cached: a revocation counts at once."""
-        id = tokens.id_of(token)
+        id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
-            raise tokens.invalid("this token is not valid")
+            raise tokens.invalid_token_error("this token is not valid")
         if stored.revoked is not None:
-            raise tokens.invalid("this token was revoked")
+            raise tokens.invalid_token_error("this token was revoked")
         if stored.expires is not None and stored.expires <= dates.clock():
-            raise tokens.invalid("this token has expired")
+            raise tokens.invalid_token_error("this token has expired")
         return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id)
 
     # --- authorization --------------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class AccessGate:
 
         Raises Denied, or Unrecorded if the row must be written and cannot. `meta` is names and ids, never a text."""
         role, meta = self._decide(caller, action, scope, meta)
-        self._must_record(caller, action, meta)
+        self._record_or_fail(caller, action, meta)
         return role
 
     def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
@@ -139,12 +139,12 @@ class AccessGate:
             raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
         return role, meta
 
-    def _must_record(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
+    def _record_or_fail(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
         """Write the row of an allowed action; raise Unrecorded if that fails and the action needs its row."""
         failure = self._record(caller, action, "allowed", meta)
         if failure is not None and self._is_strict(action):
-            what = Template("nothing was done, because the audit could not be written: ", failure.whole())
-            raise Unrecorded(what, failure.hint) from failure
+            message = Template("nothing was done, because the audit could not be written: ", failure.whole())
+            raise Unrecorded(message, failure.hint) from failure
 
     def role(self, name: str) -> Role:
         """Return a role as it is now; one that is unknown or cannot be read allows nothing."""
@@ -158,7 +158,7 @@ class AccessGate:
         missed, tenant = self.missed, caller.tenant
         with missed.lock:
             missing = missed.unmentioned.pop(tenant, 0)
-        decision = _decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
+        decision = _make_decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
         try:
             self._ledgers.of(tenant).audit.append(decision, self._is_strict(action))
         except HoldfastError as error:
@@ -180,8 +180,8 @@ class AccessGate:
         validate.reject_secrets(validate.check_name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._check_role(role)
         new, now = tokens.make_token(), int(dates.clock())
-        with self._changing(permit, "add", name, new, of_role=role) as decision:
-            expires = _expiry(now, days)
+        with self._recorded_change(permit, "add", name, new, of_role=role) as decision:
+            expires = _compute_expiry(now, days)
             self.ledger.agents.add(name, role=role, token=new.stored, now=now, expires=expires, decision=decision)
         return self.agent(name), new.token
 
@@ -189,38 +189,38 @@ class AccessGate:
         self, name: str, days: int | None = None, grace_hours: int = 0, *, permit: Permit | None = None
     ) -> tuple[Agent, str]:
         """Give an agent a new token; the old one ends at once, or after the grace period."""
-        if not 0 <= grace_hours <= _MOST_DAYS * 24:
+        if not 0 <= grace_hours <= _MAX_DAYS * 24:
             raise UsageError(f"a grace is 0 hours or more, not {grace_hours}", "Leave it out to end the old token at once")
         self.agent(name)
         new, now = tokens.make_token(), int(dates.clock())
-        with self._changing(permit, "rotate", name, new) as decision:
-            expires, grace = _expiry(now, days), grace_hours * 3600
+        with self._recorded_change(permit, "rotate", name, new) as decision:
+            expires, grace = _compute_expiry(now, days), grace_hours * 3600
             self.ledger.agents.rotate(name, token=new.stored, now=now, expires=expires, grace_seconds=grace, decision=decision)
         return self.agent(name), new.token
 
     def revoke(self, name: str, *, permit: Permit | None = None) -> Agent:
         """Revoke every token of an agent, in every process at once. Its notes stay."""
         self.agent(name)
-        with self._changing(permit, "revoke", name) as decision:
+        with self._recorded_change(permit, "revoke", name) as decision:
             self.ledger.agents.revoke(name, int(dates.clock()), decision)
         return self.agent(name)
 
     def first_token(self) -> str | None:
         """Add the operator and return its token if there is no agent yet; else None. Of many callers, one gets it."""
         new, now = tokens.make_token(), int(dates.clock())
-        with self._changing(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
+        with self._recorded_change(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
             is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)
         return new.token if is_first else None
 
     @contextmanager
-    def _changing(
+    def _recorded_change(
         self, permit: Permit | None, verb: str, name: str, new: tokens.NewToken | None = None, **more: str
     ) -> Iterator[Decision]:
-        """Yield the row that is written with a change: in the name of the caller, or of the home's owner."""
-        given = permit or Permit(self, self._local, Role(self._local.role), "agents.manage", {})
+        """Yield the audit row that is written with a change: in the name of the caller, or of the home's owner."""
+        used_permit = permit or Permit(self, self._local, Role(self._local.role), "agents.manage", {})
         token = {"new_token": new.stored.id} if new else {}
-        yield given.decision(verb=verb, name=name, **token, **more)
-        given.used = True
+        yield used_permit.decision(verb=verb, name=name, **token, **more)
+        used_permit.used = True
 
     def agent(self, name: str) -> Agent:
         """Return an agent; raises NotFound."""
@@ -255,16 +255,16 @@ class AccessGate:
         raise UsageError(f"there is no role {str(name)[:60]!r}", f"One of: {known}; or write {self._roles.path('NAME')}")
 
 
-def _decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
+def _make_decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
     token = {"token": caller.token} if caller.token else {}
     metadata = {**meta, **token, "role": caller.role}
     return Decision(agent=caller.agent, action=action, outcome=outcome, metadata=metadata, tenant=caller.tenant)
 
 
-def _expiry(now: int, days: int | None) -> int | None:
+def _compute_expiry(now: int, days: int | None) -> int | None:
     """Return when a token ends that lasts so many days, in seconds since 1970."""
     if days is None:
         return None
-    if not 1 <= days <= _MOST_DAYS:
-        raise UsageError(f"a token lasts 1 to {_MOST_DAYS:,} days, not {days}", "Leave it out for one that does not end")
+    if not 1 <= days <= _MAX_DAYS:
+        raise UsageError(f"a token lasts 1 to {_MAX_DAYS:,} days, not {days}", "Leave it out for one that does not end")
     return now + days * _DAY

@@ -1,5 +1,6 @@
-"""Problems of the gateway for `doctor` and `/v1/check`: roles that cannot be read, agents without a role, decisions that are
-not in the audit, and an audit that was changed."""
+"""Find problems of the gateway for `doctor` and `/v1/check`: roles that cannot be read, agents without a role, decisions
+that are not in the audit, and an audit that was changed.
+"""
 
 from __future__ import annotations
 
@@ -39,15 +40,19 @@ def find_gate_problems(
     `is_allowed` says for an action whether the caller may do it; the answer is limited to that."""
     config = gate.config
     try:
-        roles = _role_problems(gate) if is_allowed("roles.read") else []
-        agents = _agent_problems(gate) if is_allowed("agents.manage") else []
-        audit = [*(_unrecorded(config) if all_tenants else []), *_chain_problems(gate)] if is_allowed("audit.read") else []
+        roles = _find_role_problems(gate) if is_allowed("roles.read") else []
+        agents = _find_agent_problems(gate) if is_allowed("agents.manage") else []
+        audit = (
+            [*(_find_unrecorded(config) if all_tenants else []), *_find_chain_problems(gate)]
+            if is_allowed("audit.read")
+            else []
+        )
         return roles + agents + audit
     except HoldfastError as error:
         return [Finding(code="gateway", message=error.message, hint=error.fix, path="" if config.store else "ledger.db")]
 
 
-def _role_problems(gate: AccessGate) -> list[Finding]:
+def _find_role_problems(gate: AccessGate) -> list[Finding]:
     """A role file with a mistake has to be edited; anything else in the folder is moved aside."""
     return [
         Finding(
@@ -65,7 +70,7 @@ def _is_role_file(path: str) -> bool:
     return path.endswith(SUFFIX) and os.path.isfile(path) and not os.path.islink(path)
 
 
-def _agent_problems(gate: AccessGate) -> list[Finding]:
+def _find_agent_problems(gate: AccessGate) -> list[Finding]:
     """Agents whose role does not exist can do nothing."""
     known = [role.name for role in gate.roles()] + [problem.role for problem in gate.role_problems()]
     now = dates.clock()
@@ -75,14 +80,14 @@ def _agent_problems(gate: AccessGate) -> list[Finding]:
             message=f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
             action="run",
             target=f"agent revoke {agent.name}",
-            tenant=_tenant(gate),
+            tenant=_tenant_name(gate),
         )
         for agent in gate.agents()
         if agent.role not in known and agent.state(now) == "active"
     ]
 
 
-def _unrecorded(config: Config) -> list[Finding]:
+def _find_unrecorded(config: Config) -> list[Finding]:
     """Report how many decisions of this week are not in the audit, and why the last one is not."""
     since = dates.format_timestamp(dates.clock() - _WEEK)
     missed = [entry for entry in failure_log.read(config.home, LOG) if entry.time >= since]
@@ -94,7 +99,7 @@ def _unrecorded(config: Config) -> list[Finding]:
     return [Finding(code="audit", message=message, path=log, action="remove", target=log, hint=last.fix)]
 
 
-def _chain_problems(gate: AccessGate) -> list[Finding]:
+def _find_chain_problems(gate: AccessGate) -> list[Finding]:
     """Compare both ends of the audit and check its newest rows; `audit verify` checks all of it."""
     wrong = compare_ends(gate.ledger.audit) or verify_newest(gate.ledger.audit)
     if not wrong:
@@ -102,10 +107,12 @@ def _chain_problems(gate: AccessGate) -> list[Finding]:
     aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {MARK_FILE} aside"
     message = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
     path = "" if gate.config.store else MARK_FILE
-    return [Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant(gate))]
+    return [
+        Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant_name(gate))
+    ]
 
 
-def _tenant(gate: AccessGate) -> str:
+def _tenant_name(gate: AccessGate) -> str:
     """Return the tenant that a command has to name; "" where it is the default."""
     config = gate.config
     return config.tenant if config.store and config.tenant != "default" else ""

@@ -1,6 +1,6 @@
-"""A role file: YAML with a name, skills, actions and scopes, and nothing else. Errors name the line.
+"""Parse a role file: YAML with a name, skills, actions and scopes, and nothing else. Errors name the line.
 
-A file with any error is not a role at all: half of one might allow what the other half was to take away.
+A file with any error is not a role at all: half of a role might allow what the other half forbids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("name", "skills", "allowed_actions", "scopes")
 SUFFIX = ".yaml"
-_MOST_BYTES, _MOST_BRACKETS, _MOST_VALUES = 16 * 1024, 100, 200
+_MAX_BYTES, _MAX_BRACKETS, _MAX_VALUES = 16 * 1024, 100, 200
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -28,7 +28,7 @@ def read(path: str) -> Role:
     name = os.path.basename(path).removesuffix(SUFFIX)
     role = parse(_read_text(path), path)
     if role.name != name:
-        raise _error(path, 1, f"the file is called {name!r} and the role {role.name!r}", "Give both the same name")
+        raise _make_error(path, 1, f"the file is called {name!r} and the role {role.name!r}", "Give both the same name")
     return role
 
 
@@ -38,30 +38,32 @@ def parse(text: str, path: str = "role") -> Role:
     name_line, name = _read_scalar(fields.get("name"), path, "name")
     if not KEY_PATTERN.match(name):
         fix = "A name is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit"
-        raise _error(path, name_line, f"not a name for a role: {name[:60]!r}", fix)
+        raise _make_error(path, name_line, f"not a name for a role: {name[:60]!r}", fix)
     skills = _read_list(fields.get("skills"), path, "skills")
     for line, word in skills:
         if not KEY_PATTERN.match(word):
-            raise _error(path, line, f"not a name of a skill: {word[:60]!r}", "Write its folder's name, such as update-memory")
+            raise _make_error(
+                path, line, f"not a name of a skill: {word[:60]!r}", "Write its folder's name, such as update-memory"
+            )
     actions = _read_list(fields.get("allowed_actions"), path, "allowed_actions")
     for line, word in actions:
         _check_action(path, line, word, name)
     scopes = _read_list(fields["scopes"], path, "scopes") if "scopes" in fields else [(0, "agent")]
     for line, word in scopes:
         if word not in SCOPES:
-            raise _error(path, line, f"there is no scope {word[:60]!r}", f"One of: {', '.join(SCOPES)}")
+            raise _make_error(path, line, f"there is no scope {word[:60]!r}", f"One of: {', '.join(SCOPES)}")
     return Role(name, *[tuple(dict.fromkeys([word for _, word in words])) for words in (skills, actions, scopes)])
 
 
 def _check_action(path: str, line: int, word: str, name: str) -> None:
     if word == EVERYTHING and name != OPERATOR:
-        raise _error(path, line, f"{EVERYTHING!r} is the operator's alone", "Name each action")
+        raise _make_error(path, line, f"{EVERYTHING!r} is the operator's alone", "Name each action")
     if word != EVERYTHING and word not in ACTIONS:
         import difflib
 
         near = difflib.get_close_matches(word, ACTIONS, 1)
         fix = f"Did you mean {near[0]}?" if near else f"One of: {', '.join(ACTIONS)}"
-        raise _error(path, line, f"there is no action {word[:60]!r}", fix)
+        raise _make_error(path, line, f"there is no action {word[:60]!r}", fix)
 
 
 def _read_text(path: str) -> str:
@@ -69,67 +71,67 @@ def _read_text(path: str) -> str:
         fd = os.open(path, _FLAGS)
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise _error(path, 1, "not a regular file", "Put the file itself there")
-            data = file.read(_MOST_BYTES + 1)
+                raise _make_error(path, 1, "not a regular file", "Put the file itself there")
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise from_os(error, f"cannot read the role {path}") from error
-    if len(data) > _MOST_BYTES:
-        raise _error(path, 1, f"larger than {_MOST_BYTES // 1024} KiB", "A role is a few lines")
+    if len(data) > _MAX_BYTES:
+        raise _make_error(path, 1, f"larger than {_MAX_BYTES // 1024} KiB", "A role is a few lines")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _error(path, data[: error.start].count(b"\n") + 1, "not UTF-8", "Save it as UTF-8") from None
+        raise _make_error(path, data[: error.start].count(b"\n") + 1, "not UTF-8", "Save it as UTF-8") from None
 
 
 def _parse_yaml(text: str, path: str) -> Any:
     """Return the nodes of the text with their lines; no Python objects are made from them."""
     import yaml
 
-    if text.count("[") + text.count("{") > _MOST_BRACKETS or text.count("\n") > _MOST_VALUES * len(FIELDS):
-        raise _error(path, 1, "too much for a role", "A role is a few lines")
+    if text.count("[") + text.count("{") > _MAX_BRACKETS or text.count("\n") > _MAX_VALUES * len(FIELDS):
+        raise _make_error(path, 1, "too much for a role", "A role is a few lines")
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        said = getattr(error, "problem", None) or "cannot be read"
-        raise _error(path, mark.line + 1 if mark else 1, f"not YAML: {said}", "Correct the line") from None
+        problem = getattr(error, "problem", None) or "cannot be read"
+        raise _make_error(path, mark.line + 1 if mark else 1, f"not YAML: {problem}", "Correct the line") from None
     except RecursionError:
-        raise _error(path, 1, "lists in lists without end", "A role is a few lines") from None
+        raise _make_error(path, 1, "lists in lists without end", "A role is a few lines") from None
 
 
 def _check_fields(node: Any, path: str) -> dict[str, Any]:
     if node is None or node.id != "mapping":
         line = node.start_mark.line + 1 if node is not None else 1
-        raise _error(path, line, "not a role", f"A role has the fields {', '.join(FIELDS)}")
+        raise _make_error(path, line, "not a role", f"A role has the fields {', '.join(FIELDS)}")
     fields: dict[str, Any] = {}
     for key, value in node.value:
         line, name = _read_scalar(key, path, "a field")
         if name not in FIELDS:
-            raise _error(path, line, f"unknown field {name[:60]!r}", f"A role has the fields {', '.join(FIELDS)}")
+            raise _make_error(path, line, f"unknown field {name[:60]!r}", f"A role has the fields {', '.join(FIELDS)}")
         if name in fields:
-            raise _error(path, line, f"the field {name} stands there twice", "Keep one of them")
+            raise _make_error(path, line, f"the field {name} stands there twice", "Keep one of them")
         fields[name] = value
     missing = [name for name in ("name", "allowed_actions") if name not in fields]
     if missing:
-        raise _error(path, 1, f"the field {missing[0]} is missing", "An empty list, `[]`, means nothing")
+        raise _make_error(path, 1, f"the field {missing[0]} is missing", "An empty list, `[]`, means nothing")
     return fields
 
 
-def _read_scalar(node: Any, path: str, what: str) -> tuple[int, str]:
+def _read_scalar(node: Any, path: str, field: str) -> tuple[int, str]:
     line = node.start_mark.line + 1
     if node.id != "scalar":
-        raise _error(path, line, f"{what} must be one word", "Write it on one line")
+        raise _make_error(path, line, f"{field} must be one word", "Write it on one line")
     return line, str(node.value)
 
 
-def _read_list(node: Any, path: str, what: str) -> list[tuple[int, str]]:
+def _read_list(node: Any, path: str, field: str) -> list[tuple[int, str]]:
     """Return the values of a list with their lines; a missing field is an empty list."""
     if node is None:
         return []
-    if node.id != "sequence" or len(node.value) > _MOST_VALUES:
-        raise _error(path, node.start_mark.line + 1, f"{what} must be a list", f"Write `{what}: []` for none")
-    return [_read_scalar(item, path, f"each of {what}") for item in node.value]
+    if node.id != "sequence" or len(node.value) > _MAX_VALUES:
+        raise _make_error(path, node.start_mark.line + 1, f"{field} must be a list", f"Write `{field}: []` for none")
+    return [_read_scalar(item, path, f"each of {field}") for item in node.value]
 
 
-def _error(path: str, line: int, what: str, fix: str) -> ConfigError:
-    return ConfigError(f"{path}:{line}: {what}", fix)
+def _make_error(path: str, line: int, problem: str, fix: str) -> ConfigError:
+    return ConfigError(f"{path}:{line}: {problem}", fix)

@@ -48,25 +48,25 @@ class Roles:
 
     def get(self, name: str) -> Role | None:
         """Return the role of that name, or None if there is no valid one."""
-        return self._current().roles.get(name)
+        return self._load_current().roles.get(name)
 
     def list(self) -> tuple[Role, ...]:
         """Return the valid roles by name."""
-        return tuple([role for _, role in sorted(self._current().roles.items())])
+        return tuple([role for _, role in sorted(self._load_current().roles.items())])
 
     def problems(self) -> tuple[RoleProblem, ...]:
         """Return the files that cannot be read."""
-        return self._current().problems
+        return self._load_current().problems
 
     def is_custom(self, name: str) -> bool:
         """Return whether a file in the home defines the role."""
-        return self._builtin_roles().get(name) != self.get(name) or os.path.lexists(self.path(name))
+        return self._load_builtin().get(name) != self.get(name) or os.path.lexists(self.path(name))
 
     def path(self, name: str) -> str:
         """Return the file in the home that defines, or would define, the role."""
         return os.path.join(self.folder, name + role_file.SUFFIX)
 
-    def _current(self) -> _Snapshot:
+    def _load_current(self) -> _Snapshot:
         """Return the roles as they are now; a snapshot, so that a thread never sees half of a change."""
         snapshot = self._snapshot
         try:
@@ -79,7 +79,7 @@ class Roles:
         return snapshot
 
     def _read(self, files: tuple[FileId, ...]) -> _Snapshot:
-        roles, problems = dict(self._builtin_roles()), []
+        roles, problems = dict(self._load_builtin()), []
         for file, *_ in files:
             path, name = os.path.join(self.folder, file), file.removesuffix(role_file.SUFFIX)
             roles.pop(name, None)
@@ -89,7 +89,7 @@ class Roles:
                 problems.append(RoleProblem(name, path, error.message, error.fix))
         return _Snapshot(files, roles, tuple(problems))
 
-    def _builtin_roles(self) -> dict[str, Role]:
+    def _load_builtin(self) -> dict[str, Role]:
         if self._builtin is None:
             files = sorted([name for name in os.listdir(_BUILTIN) if name.endswith(role_file.SUFFIX)])
             self._builtin = {role.name: role for role in [role_file.read(os.path.join(_BUILTIN, name)) for name in files]}

@@ -42,12 +42,12 @@ def digest(token: str) -> bytes:
     return sha256(token.encode("ascii")).digest()
 
 
-def id_of(token: object) -> str:
+def parse_token_id(token: object) -> str:
     """Return the public part of a token; raises Unauthenticated if it does not look like one."""
-    form = _TOKEN.match(token) if isinstance(token, str) else None
-    if form is None:
-        raise invalid("no token, or nothing that looks like one")
-    return str(form[1])
+    match = _TOKEN.match(token) if isinstance(token, str) else None
+    if match is None:
+        raise invalid_token_error("no token, or nothing that looks like one")
+    return str(match[1])
 
 
 def matches(token: str, stored: bytes) -> bool:
@@ -55,7 +55,7 @@ def matches(token: str, stored: bytes) -> bool:
     return hmac.compare_digest(digest(token), stored)
 
 
-def invalid(what: str) -> Unauthenticated:
+def invalid_token_error(problem: str) -> Unauthenticated:
     """Return the error for a token that is not accepted."""
     fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
-    return Unauthenticated(what, fix)
+    return Unauthenticated(problem, fix)

@@ -1,6 +1,6 @@
-"""Coding agents, one file each: how to detect one, what an install changes, and the format of its hooks.
+"""Coding agents, one module each: detect one, list what an install changes, convert the input and output of its hooks.
 
-Which there are is what stands in this folder: to add one, add its file.
+Every module in this folder that defines CLIENT is a client: to add one, add its file.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ if TYPE_CHECKING:
     from holdfast.config import Config
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_MARK = b"\nCLIENT = "  # what makes a module of this folder a client's
+_CLIENT_MARKER = b"\nCLIENT = "  # every module of a client has this line
 
 
 def names() -> list[str]:
-    """Every client we know."""
+    """Return the names of all clients, sorted."""
     return sorted([file[:-3].replace("_", "-") for file in os.listdir(_HERE) if file.endswith(".py") and _is_client(file)])
 
 
 def load(name: str) -> Client:
-    """The client of that name; or an error that offers the nearest one."""
+    """Return the client of that name; raise UsageError, with the closest name, if there is none."""
     module = name.replace("-", "_") if isinstance(name, str) else ""
     if not module.isidentifier() or not module.isascii() or "_" in name or not _is_client(f"{module}.py"):
-        raise _unknown(name)
+        raise _unknown_client_error(name)
     client: Client = __import__(f"holdfast.clients.{module}", fromlist=["CLIENT"]).CLIENT
     return client
 
 
 def install_target(config: Config) -> InstallTarget:
-    """Where an install of this user takes place."""
+    """Return where an install of this user takes place."""
     from holdfast.clients.base import InstallTarget
     from holdfast.config import copy_environment, find_home, find_user_home
 
-    environ, command = copy_environment(), _command()
+    environ, command = environment(), _holdfast_command()
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
-        command = (*command, "--home", config.home)  # what the client starts does not know of our variable
+        command = (*command, "--home", config.home)  # a program that the client starts may not have HOLDFAST_HOME
     gateway = bool(config.url or config.token or config.store)
-    return InstallTarget(find_user_home(environ), environ, command, config.home, _folder(), gateway)
+    return InstallTarget(user_home(environ), environ, command, config.home, _working_folder(), gateway)
 
 
 def usage_guide() -> str:
-    """What an agent should know about memory (D3): what to keep, where, and when to ask. One text for every door."""
+    """Return the text that teaches agents to use the memory: what to store, where, and when to recall."""
     with open(os.path.join(_HERE, "skills", "rubric.md"), encoding="utf-8") as file:
         return file.read()
 
@@ -51,29 +51,29 @@ def usage_guide() -> str:
 def _is_client(file: str) -> bool:
     try:
         with open(os.path.join(_HERE, file), "rb") as module:
-            return _MARK in module.read()
+            return _CLIENT_MARKER in module.read()
     except OSError:
         return False
 
 
-def _folder() -> str:
-    """The folder somebody works in; nothing if it was removed."""
+def _working_folder() -> str:
+    """Return the working folder; empty if it was removed."""
     try:
         return os.getcwd()
     except FileNotFoundError:
         return ""
 
 
-def _command() -> tuple[str, ...]:
-    """The absolute command that runs this very Holdfast, also from an environment that is not on the PATH."""
+def _holdfast_command() -> tuple[str, ...]:
+    """Return the absolute command that runs this Holdfast, even if its environment is not on the PATH."""
     import sys
 
     script = os.path.join(os.path.dirname(sys.executable), "holdfast")
-    # -P: a folder of the project must never be taken for a module of Python's or ours
+    # -P: never import a module from the project's folder
     return (script,) if os.access(script, os.X_OK) else (sys.executable, "-P", "-m", "holdfast")
 
 
-def _unknown(name: object) -> Exception:
+def _unknown_client_error(name: object) -> Exception:
     from difflib import get_close_matches
 
     from holdfast.errors import UsageError

@@ -1,4 +1,4 @@
-"""Amazon Q Developer CLI: an agent of ours with hooks and server in it."""
+"""Amazon Q Developer CLI: an agent file with our hooks and server."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class AmazonQ(Client):
     title = "Amazon Q CLI"
     programs = ("q", "qchat")
     events = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
-    plain = True  # what is printed is added to the context as it is
+    plain_text = True  # what is printed is added to the context as it is
     note = "Choose the agent: `q chat --agent holdfast`."
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import agent_entry, to_json
 
-        path = os.path.join(self.folder(place), "cli-agents", "holdfast.json")
-        return [Change(path, "file", to_json(agent_entry(self, place, self.events)))]
+        path = os.path.join(self.folder(target), "cli-agents", "holdfast.json")
+        return [Change(path, "file", to_json(agent_entry(self, target, self.events)))]
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".aws/amazonq")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".aws/amazonq")
 
 
 CLIENT = AmazonQ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.base import Change, Client, flat
+from holdfast.clients.base import Change, Client, format_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,58 +22,58 @@ class Copilot(Client):
         "sessionStart": "start", "userPromptSubmitted": "prompt", "preCompact": "compact", "agentStop": "stop",
         "sessionEnd": "end",
     }  # fmt: skip
-    instructs = False
+    reads_server_instructions = False
 
     def format_output(self, event: str, text: str) -> str:
-        """One field and no other: what other clients take is dropped here."""
-        return flat("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
+        """Return an object of one field: this client drops the nested form of other clients."""
+        return format_field("additionalContext", text) if text and self.events.get(event, event) in self.injects else "{}"
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import skill_files, to_json
 
-        folder = self.folder(place)
-        texts = [Change(os.path.join(folder, path), "file", one) for path, one in skill_files(place).items()]
+        folder = self.folder(target)
+        texts = [Change(os.path.join(folder, path), "file", text) for path, text in skill_files(target).items()]
         return [
-            Change(os.path.join(folder, "mcp-config.json"), "entry", self._server(place), ("mcpServers", "holdfast")),
-            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(place))),
+            Change(os.path.join(folder, "mcp-config.json"), "entry", self._server(target), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(target))),
             *texts,
         ]
 
-    def plugin(self, place: InstallTarget) -> dict[str, str]:
+    def plugin(self, target: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import manifest, skill_files, to_json
 
         return {
             "plugin.json": to_json(manifest(skills=["skills"], hooks="hooks/hooks.json", mcpServers=".mcp.json")),
-            "hooks/hooks.json": to_json(self._hooks(place)),
-            ".mcp.json": to_json({"mcpServers": {"holdfast": self._server(place)}}),
-            **skill_files(place),
+            "hooks/hooks.json": to_json(self._hooks(target)),
+            ".mcp.json": to_json({"mcpServers": {"holdfast": self._server(target)}}),
+            **skill_files(target),
         }
 
-    def _server(self, place: InstallTarget) -> dict[str, Any]:
+    def _server(self, target: InstallTarget) -> dict[str, Any]:
         from holdfast.clients.parts import server_entry
 
-        return {"type": "local", **server_entry(self, place, tools=["*"])}
+        return {"type": "local", **server_entry(self, target, tools=["*"])}
 
-    def _hooks(self, place: InstallTarget) -> dict[str, Any]:
+    def _hooks(self, target: InstallTarget) -> dict[str, Any]:
         from holdfast.clients.parts import SECONDS, hook_command
 
         hooks = {
-            own: [{"type": "command", "bash": hook_command(self, place, own), "timeoutSec": SECONDS[ours]}]
-            for own, ours in self.events.items()
+            client_event: [{"type": "command", "bash": hook_command(self, target, client_event), "timeoutSec": SECONDS[event]}]
+            for client_event, event in self.events.items()
         }
         return {"version": 1, "hooks": hooks}
 
-    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
+    def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
 
         env = {
-            "COPILOT_HOME": self.folder(place), "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
+            "COPILOT_HOME": self.folder(target), "COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
             "COPILOT_MODEL": "holdfast-proof",
         }  # fmt: skip
         return Session((program, "-p", prompt, "--allow-all-tools"), env)
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".copilot", "COPILOT_HOME")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".copilot", "COPILOT_HOME")
 
 
 CLIENT = Copilot()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.clients.base import Change, Client, flat
+from holdfast.clients.base import Change, Client, format_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,24 +22,29 @@ class Cursor(Client):
     note = "The command line tells the model what a start hook says; one version of the editor (3.12.17) was seen to drop it."
 
     def format_output(self, event: str, text: str) -> str:
-        return flat("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
+        return format_field("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import SECONDS, hook_command, server_entry
 
-        folder = self.folder(place)
+        folder = self.folder(target)
         hooks = os.path.join(folder, "hooks.json")
         return [
-            Change(os.path.join(folder, "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "mcp.json"), "entry", server_entry(self, target), ("mcpServers", "holdfast")),
             Change(hooks, "default", 1, ("version",)),
             *[
-                Change(hooks, "item", {"command": hook_command(self, place, own), "timeout": SECONDS[ours]}, ("hooks", own))
-                for own, ours in self.events.items()
+                Change(
+                    hooks,
+                    "item",
+                    {"command": hook_command(self, target, client_event), "timeout": SECONDS[event]},
+                    ("hooks", client_event),
+                )
+                for client_event, event in self.events.items()
             ],
         ]
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".cursor")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".cursor")
 
 
 CLIENT = Cursor()

@@ -1,4 +1,4 @@
-"""docs/clients.md, from the clients themselves: what each can be told, what an install changes, and what was proven."""
+"""Render docs/clients.md from the clients' modules: abilities, files that an install changes, tested versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.clients.base import Client
 
-_PLACE = InstallTarget("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
+_TARGET = InstallTarget("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
 _HEAD = (
     "Client", "Name", "Briefing", "With a prompt", "Before compaction", "Capture", "Tools", "Server's words", "Plugin",
     "Proven with",
@@ -89,75 +89,80 @@ is new.
 
 
 def render() -> str:
-    """The whole page."""
-    known = [clients.load(name) for name in clients.names()]
-    table = [_row(_HEAD), _row(["---"] * len(_HEAD)), *[_row(_capabilities(client)) for client in known]]
-    changes = [line for client in known for line in _changes(client)]
-    made = "<!-- Made by `python -m holdfast.cli.docs_pages docs` from clients/; change it there. -->"
-    after = _AFTER.replace("{skills}", _skilled(known))
-    return "\n".join(["# Clients", "", made, "", _BEFORE, *table, "", after, *changes]) + "\n"
+    """Return the text of the page."""
+    loaded = [clients.load(name) for name in clients.names()]
+    table = [
+        _format_row(_HEAD),
+        _format_row(["---"] * len(_HEAD)),
+        *[_format_row(_list_capabilities(client)) for client in loaded],
+    ]
+    changes = [line for client in loaded for line in _list_changes(client)]
+    marker = "<!-- Made by `python -m holdfast.cli.docs_pages docs` from clients/; change it there. -->"
+    after = _AFTER.replace("{skills}", _describe_skills(loaded))
+    return "\n".join(["# Clients", "", marker, "", _BEFORE, *table, "", after, *changes]) + "\n"
 
 
-def _skilled(known: list[Client]) -> str:
-    """Which plugins bring the skills."""
+def _describe_skills(loaded: list[Client]) -> str:
+    """Return a paragraph on which plugins contain the skills."""
     from holdfast.clients.parts import GATEWAY_SKILL, SKILLS
 
-    plugins = {client.title: client.plugin(_PLACE) for client in known}
+    plugins = {client.title: client.plugin(_TARGET) for client in loaded}
     without = [title for title, files in plugins.items() if files and not any("SKILL.md" in path for path in files)]
-    every = f"every plugin but that of {' and '.join(without)}" if without else "every plugin"
-    first = " and ".join([f"`{name}`" for name in SKILLS if name != GATEWAY_SKILL])
+    plugins_with = f"every plugin but that of {' and '.join(without)}" if without else "every plugin"
+    skills = " and ".join([f"`{name}`" for name in SKILLS if name != GATEWAY_SKILL])
     return (
-        f"The skill\n{first} is in {every}. The skill `{GATEWAY_SKILL}`, for agents of a [gateway](gateway.md), is\n"
+        f"The skill\n{skills} is in {plugins_with}. The skill `{GATEWAY_SKILL}`, for agents of a [gateway](gateway.md), is\n"
         "added where `gateway.url`, `gateway.token` or `store.url` is set, or with `holdfast install CLIENT --gateway`;\n"
         "`holdfast uninstall` removes it in any case."
     )
 
 
-def _capabilities(client: Client) -> list[str]:
-    wired = _wired(client)
+def _list_capabilities(client: Client) -> list[str]:
+    hooked = _find_hooked_events(client)
     briefed = "yes" if "start" in client.injects else "with the first prompt" if "prompt" in client.injects else "no"
-    captured = bool(client.transcripts) and bool(wired & {"stop", "end", "compact"})
+    captured = bool(client.transcripts) and bool(hooked & {"stop", "end", "compact"})
     return [
-        client.title, f"`{client.name}`", briefed if wired or not client.injects else "by hand",
-        _yes("prompt" in client.injects) if wired or not client.injects else "by hand",
-        _yes(captured and "compact" in wired), _yes(captured), "yes" if _serves(client) else "to paste",
-        _yes(client.instructs) if client.proven else "not known", _yes(bool(client.plugin(_PLACE))),
+        client.title, f"`{client.name}`", briefed if hooked or not client.injects else "by hand",
+        _format_bool("prompt" in client.injects) if hooked or not client.injects else "by hand",
+        _format_bool(captured and "compact" in hooked), _format_bool(captured), "yes" if _has_server(client) else "to paste",
+        _format_bool(client.reads_server_instructions) if client.proven else "not known",
+        _format_bool(bool(client.plugin(_TARGET))),
         client.proven or "by document",
     ]  # fmt: skip
 
 
-def _wired(client: Client) -> set[str]:
-    """The events, by our names, at which an install makes the client call us."""
-    text = "\n".join([str(change.value) for change in client.changes(_PLACE)])
-    calls = {own: (f"hook {client.name} {own}", f'ask("{own}"') for own in client.events}
-    return {client.events[own] for own, marks in calls.items() if any(mark in text for mark in marks)}
+def _find_hooked_events(client: Client) -> set[str]:
+    """Return the events, by our names, for which an install adds a hook."""
+    text = "\n".join([str(change.value) for change in client.changes(_TARGET)])
+    calls = {event: (f"hook {client.name} {event}", f'ask("{event}"') for event in client.events}
+    return {client.events[event] for event, patterns in calls.items() if any(pattern in text for pattern in patterns)}
 
 
-def _serves(client: Client) -> bool:
-    """Whether an install tells the client of the server."""
-    told = [str(change.value) for change in client.changes(_PLACE)]
-    return any("mcp" in text and "--client" in text for text in told)
+def _has_server(client: Client) -> bool:
+    """Return whether an install adds the MCP server."""
+    texts = [str(change.value) for change in client.changes(_TARGET)]
+    return any("mcp" in text and "--client" in text for text in texts)
 
 
-def _changes(client: Client) -> list[str]:
+def _list_changes(client: Client) -> list[str]:
     files: dict[str, list[str]] = {}
-    for change in client.changes(_PLACE):
-        if change.how != "trace" and not change.path.startswith(_PLACE.memory):
+    for change in client.changes(_TARGET):
+        if change.kind != "trace" and not change.path.startswith(_TARGET.memory):
             files.setdefault(change.path, []).append(".".join(change.keys))
-    lines = [f"- `{path}`{_which(keys)}" for path, keys in files.items()]
-    if any(change.path.startswith(_PLACE.memory) for change in client.changes(_PLACE)):
+    lines = [f"- `{path}`{_format_keys(keys)}" for path, keys in files.items()]
+    if any(change.path.startswith(_TARGET.memory) for change in client.changes(_TARGET)):
         lines.append(f"- `~/.holdfast/plugins/{client.name}/`: the plugin")
     return [f"### {client.title}", "", *lines, *(["", client.note] if client.note else []), ""]
 
 
-def _which(keys: list[str]) -> str:
+def _format_keys(keys: list[str]) -> str:
     named = [f"`{key}`" for key in dict.fromkeys(keys) if key]
     return f": {', '.join(named)}" if named else ""
 
 
-def _yes(so: bool) -> str:
-    return "yes" if so else "no"
+def _format_bool(value: bool) -> str:
+    return "yes" if value else "no"
 
 
-def _row(cells: list[str] | tuple[str, ...]) -> str:
+def _format_row(cells: list[str] | tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"

@@ -1,4 +1,4 @@
-"""Gemini CLI: an extension in our home, which its folder of extensions links to."""
+"""Gemini CLI: an extension in Holdfast's home, linked from the client's folder of extensions."""
 
 from __future__ import annotations
 
@@ -24,40 +24,44 @@ class Gemini(Client):
     transcripts = "gemini"
 
     def parse_input(self, event: str, data: dict[str, Any]) -> HookInput:
-        """A headless prompt comes with what hooks put before it, also what we did."""
-        heard = super().parse_input(event, data)
-        return heard.replace(prompt=_without_context(heard.prompt)) if "<hook_context>" in heard.prompt else heard
+        """Parse the input; a headless prompt contains the output of hooks, including ours, which is removed."""
+        hook_input = super().parse_input(event, data)
+        return (
+            hook_input.replace(prompt=_remove_hook_context(hook_input.prompt))
+            if "<hook_context>" in hook_input.prompt
+            else hook_input
+        )
 
     def format_output(self, event: str, text: str) -> str:
-        return super().format_output(event, text) or "{}"  # only JSON is taken
+        return super().format_output(event, text) or "{}"  # this client accepts only JSON
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import plugin_files, plugin_folder, to_json
 
-        link = {"source": plugin_folder(self, place), "type": "link"}
-        folder = os.path.join(self.folder(place), "extensions", "holdfast")
+        link = {"source": plugin_folder(self, target), "type": "link"}
+        folder = os.path.join(self.folder(target), "extensions", "holdfast")
         return [
-            *plugin_files(self, place),
+            *plugin_files(self, target),
             Change(os.path.join(folder, ".gemini-extension-install.json"), "file", to_json(link)),
         ]
 
-    def plugin(self, place: InstallTarget) -> dict[str, str]:
+    def plugin(self, target: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import grouped_hooks, manifest, server_entry, skill_files, to_json
 
         about = manifest()
         extension = {
             "name": about["name"], "version": about["version"], "description": about["description"],
-            "mcpServers": {"holdfast": server_entry(self, place, cwd="${workspacePath}")},
+            "mcpServers": {"holdfast": server_entry(self, target, cwd="${workspacePath}")},
         }  # fmt: skip
         # PreCompress is left out: it fires before every call of the model
-        hooks = grouped_hooks(self, place, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
+        hooks = grouped_hooks(self, target, events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), scale=1000)
         return {
             "gemini-extension.json": to_json(extension),
             "hooks/hooks.json": to_json({"hooks": hooks}),
-            **skill_files(place),
+            **skill_files(target),
         }
 
-    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
+    def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
         from holdfast.clients.parts import to_json
 
@@ -67,17 +71,17 @@ class Gemini(Client):
         }  # fmt: skip
         words = ("-p", prompt, "--skip-trust", "-y", "-m", "gemini-2.5-flash", "-o", "json")
         env = {
-            "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "none", "GEMINI_CLI_HOME": os.path.dirname(self.folder(place)),
+            "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "none", "GEMINI_CLI_HOME": os.path.dirname(self.folder(target)),
             "GEMINI_CLI_NO_RELAUNCH": "true",
         }  # fmt: skip
-        return Session((program, *words), env, {os.path.join(self.folder(place), "settings.json"): to_json(settings)})
+        return Session((program, *words), env, {os.path.join(self.folder(target), "settings.json"): to_json(settings)})
 
-    def folder(self, place: InstallTarget) -> str:
-        return os.path.join(place.environ.get("GEMINI_CLI_HOME") or place.home, ".gemini")
+    def folder(self, target: InstallTarget) -> str:
+        return os.path.join(target.environ.get("GEMINI_CLI_HOME") or target.home, ".gemini")
 
 
-def _without_context(prompt: str) -> str:
-    """What the user typed: everything but the blocks that hooks were given room in."""
+def _remove_hook_context(prompt: str) -> str:
+    """Return the prompt as the user typed it, without the blocks of hook output."""
     kept, rest = "", prompt
     while "<hook_context>" in rest:
         before, _, rest = rest.partition("<hook_context>")

@@ -1,4 +1,4 @@
-"""Whether the clients that were installed still hear us: what `doctor` says of them (D1)."""
+"""Check that installed clients can still use this memory, for `holdfast doctor`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ if TYPE_CHECKING:
     from holdfast.clients.base import InstallTarget
 
 
-def find_problems(place: InstallTarget) -> list[Problem]:
-    """What keeps each installed client from using this memory, with what to do."""
-    return [problem for name in install.list_installed(place) for problem in _of_one(name, place)]
+def find_problems(target: InstallTarget) -> list[Problem]:
+    """Return what keeps each installed client from using this memory, with a fix."""
+    return [problem for name in install.list_installed(target) for problem in _find_client_problems(name, target)]
 
 
-def _of_one(name: str, place: InstallTarget) -> list[Problem]:
+def _find_client_problems(name: str, target: InstallTarget) -> list[Problem]:
     try:
         client = clients.load(name)
-        known = install.load_record(place, name)
-        changes = [change for change in client.changes(place) if change.path in known]  # not those of another project
-        outdated = [step.path for step in install.plan_install(client, place, changes) if step.changes]
+        record = install.load_record(target, name)
+        changes = [change for change in client.changes(target) if change.path in record]  # not those of another project
+        outdated = [step.path for step in install.plan_install(client, target, changes) if step.changes]
     except HoldfastError as error:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
-    again = f"holdfast install {name}"
-    found = [Problem("client", f"{client.title}: {path} is not as the install left it", again, path) for path in outdated[:1]]
-    return [*found, *[Problem("client", f"{client.title}: {what}", fix, name) for what, fix in client.find_problems(place)]]
+    fix = f"holdfast install {name}"
+    found = [Problem("client", f"{client.title}: {path} is not as the install left it", fix, path) for path in outdated[:1]]
+    return [
+        *found,
+        *[Problem("client", f"{client.title}: {message}", advice, name) for message, advice in client.find_problems(target)],
+    ]

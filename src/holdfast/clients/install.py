@@ -1,7 +1,7 @@
-"""Installing and uninstalling: what would change, then all of it or nothing, then the way back.
+"""Install and uninstall: plan the changes of each file, then write all files or none.
 
-What each file was before is kept in the home, under `installed/`. A file that is still as we left it gets back its very
-bytes; from one that was changed since, only our part is taken out.
+The home keeps, under `installed/`, what each file was before. A file that is still as the install left it gets back exactly
+those bytes; from a file that was changed since, only our part is removed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _FOLDER = "installed"
 
 
 class Step(Record):
-    """One file, as it is and as it would be; None where there is none."""
+    """The change of one file: its content now and afterwards (None: no file)."""
 
     found: FileSnapshot
     new: bytes | None
-    before: bytes | None = None  # what an uninstall puts back
-    parts: tuple[Change, ...] = ()  # what of it is ours
-    kept: str = ""  # where a file of ours goes that somebody changed: it is theirs by now
-    whole: bool = False  # whether the whole file was written by us, before and after
+    before: bytes | None = None  # what an uninstall restores
+    parts: tuple[Change, ...] = ()  # our changes in it
+    kept: str = ""  # where to keep a copy of a file of ours that somebody changed
+    whole: bool = False  # whether we write the file as a whole
 
     @property
     def path(self) -> str:
@@ -45,12 +45,12 @@ class Step(Record):
 
     @property
     def action(self) -> str:
-        what = "remove" if self.new is None else "create" if self.found.bytes is None else "change"
-        return what if self.changes else "keep"
+        action = "remove" if self.new is None else "create" if self.found.bytes is None else "change"
+        return action if self.changes else "keep"
 
     @property
     def is_ours(self) -> bool:
-        """Whether the file holds nothing of the user's: it is new, or is one that an install wrote."""
+        """Whether the file holds nothing of the user's: it is new, or an install wrote it."""
         return not self.kept and (self.whole or self.found.bytes is None or self.new is None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Step(Record):
 
 
 class InstallRecord(Record):
-    """What an install left behind, for the way back."""
+    """What an install did to one file, so that it can be undone."""
 
     after: str  # the digest of what we left
     before: bytes | None
@@ -66,136 +66,162 @@ class InstallRecord(Record):
     parts: tuple[Change, ...] = ()
 
 
-def install(client: Client, place: InstallTarget, seconds: float = 30) -> list[Step]:
-    """All of it at once, for whoever asks nobody."""
-    steps = plan_install(client, place, client.changes(place))
-    apply(client, place, steps, seconds)
+def install(client: Client, target: InstallTarget, seconds: float = 30) -> list[Step]:
+    """Plan and apply an install without asking; return the steps."""
+    steps = plan_install(client, target, client.changes(target))
+    apply(client, target, steps, seconds)
     return steps
 
 
-def uninstall(client: Client, place: InstallTarget, seconds: float = 30, everywhere: bool = False) -> list[Step]:
-    """The way back at once."""
-    steps = plan_uninstall(client, place, everywhere)
-    revert(client, place, steps, seconds, everywhere)
+def uninstall(client: Client, target: InstallTarget, seconds: float = 30, everywhere: bool = False) -> list[Step]:
+    """Plan and apply an uninstall without asking; return the steps."""
+    steps = plan_uninstall(client, target, everywhere)
+    revert(client, target, steps, seconds, everywhere)
     return steps
 
 
-def plan_install(client: Client, place: InstallTarget, changes: list[Change]) -> list[Step]:
-    """What an install would do, each file once, in the order of the changes."""
-    record, steps = load_record(place, client.name), []
-    for path, mine in _by_file(changes):
-        found, kept = file.read(path), record.get(path)
-        new = edits.apply_changes(client, place, found, mine, kept is not None)
-        as_left = kept is not None and found.bytes is not None and kept.after == _digest(found.bytes)
-        old = kept.before if kept else None
-        before = old if as_left else edits.remove_changes(client, place, found, mine, old, kept is not None)
-        parts = [*mine, *[one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]]
-        theirs = found.bytes is not None and new != found.bytes and _made_theirs(place, path, mine, kept, as_left)
-        whole = any(one.how == "file" for one in mine)
-        steps.append(Step(found, new, before, tuple(parts), _aside(path) if theirs else "", whole))
+def plan_install(client: Client, target: InstallTarget, changes: list[Change]) -> list[Step]:
+    """Return the steps of an install, one per file, in the order of the changes."""
+    record, steps = load_record(target, client.name), []
+    for path, file_changes in _group_by_file(changes):
+        snapshot, previous = file.read(path), record.get(path)
+        new = edits.apply_changes(client, target, snapshot, file_changes, previous is not None)
+        as_left = previous is not None and snapshot.bytes is not None and previous.after == _digest(snapshot.bytes)
+        original = previous.before if previous else None
+        before = (
+            original
+            if as_left
+            else edits.remove_changes(client, target, snapshot, file_changes, original, previous is not None)
+        )
+        parts = [
+            *file_changes,
+            *[change for change in (previous.parts if previous else ()) if not _has_same_location(change, file_changes)],
+        ]
+        user_modified = (
+            snapshot.bytes is not None
+            and new != snapshot.bytes
+            and _is_user_modified(target, path, file_changes, previous, as_left)
+        )
+        whole_file = any(change.kind == "file" for change in file_changes)
+        steps.append(Step(snapshot, new, before, tuple(parts), _unused_copy_path(path) if user_modified else "", whole_file))
     return [step for step in steps if step.changes or step.path not in record]
 
 
-def plan_uninstall(client: Client, place: InstallTarget, everywhere: bool = False) -> list[Step]:
-    """What an uninstall would do. Of a client that is told in every project's own folder, only this project's part goes,
-    unless `everywhere` is meant; the plugin that was made for it goes with the last. The gateway's skill goes whether there is
-    a gateway or not: an earlier install may have written it."""
+def plan_uninstall(client: Client, target: InstallTarget, everywhere: bool = False) -> list[Step]:
+    """Return the steps of an uninstall.
+
+    If the client is installed per project, only the current project's part is removed unless `everywhere` is set; the plugin is
+    removed with the last one. The gateway's skill is removed even without a gateway: an earlier install may have written it."""
     from holdfast.clients.parts import plugin_files
 
-    place = place.replace(gateway=True)
-    record, steps = load_record(place, client.name), []
-    by_file = dict(_by_file([*client.changes(place), *client.auto_memory(place, "")], traces=True))
-    if not _staying(client, place, record, everywhere):
-        by_file = {**dict(_by_file(plugin_files(client, place))), **by_file}
-    for path in dict.fromkeys([*by_file, *_leaving(client, place, record, everywhere)]):
-        found, kept = file.read(path), record.get(path)
-        if found.bytes is None:
+    target = target.replace(gateway=True)
+    record, steps = load_record(target, client.name), []
+    by_file = dict(_group_by_file([*client.changes(target), *client.auto_memory(target, "")], traces=True))
+    if not _select_remaining(client, target, record, everywhere):
+        by_file = {**dict(_group_by_file(plugin_files(client, target))), **by_file}
+    for path in dict.fromkeys([*by_file, *_list_paths_to_remove(client, target, record, everywhere)]):
+        snapshot, previous = file.read(path), record.get(path)
+        if snapshot.bytes is None:
             continue
-        if kept is not None and kept.after == _digest(found.bytes):
-            steps.append(Step(found, kept.before))
+        if previous is not None and previous.after == _digest(snapshot.bytes):
+            steps.append(Step(snapshot, previous.before))
             continue
-        mine = by_file.get(path, [])
-        mine += [one for one in (kept.parts if kept else ()) if not _same_place(one, mine)]
-        if kept is not None and _made_theirs(place, path, mine, kept, False):
-            steps.append(Step(found, kept.before, kept=_aside(path)))
+        file_changes = by_file.get(path, [])
+        file_changes += [
+            change for change in (previous.parts if previous else ()) if not _has_same_location(change, file_changes)
+        ]
+        if previous is not None and _is_user_modified(target, path, file_changes, previous, False):
+            steps.append(Step(snapshot, previous.before, kept=_unused_copy_path(path)))
         else:
-            new = edits.remove_changes(client, place, found, mine, kept.before if kept else None, kept is not None)
-            steps.append(Step(found, new))
+            new = edits.remove_changes(
+                client, target, snapshot, file_changes, previous.before if previous else None, previous is not None
+            )
+            steps.append(Step(snapshot, new))
     return [step for step in steps if step.changes]
 
 
-def _leaving(client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool) -> list[str]:
-    """The files that an install changed, as far as an uninstall means them."""
-    here = {change.path for change in client.changes(place)}
-    return [path for path in record if everywhere or not client.per_project or path in here]
+def _list_paths_to_remove(
+    client: Client, target: InstallTarget, record: dict[str, InstallRecord], everywhere: bool
+) -> list[str]:
+    """Return the paths of the record that an uninstall covers."""
+    current = {change.path for change in client.changes(target)}
+    return [path for path in record if everywhere or not client.per_project or path in current]
 
 
-def _staying(
-    client: Client, place: InstallTarget, record: dict[str, InstallRecord], everywhere: bool
+def _select_remaining(
+    client: Client, target: InstallTarget, record: dict[str, InstallRecord], everywhere: bool
 ) -> dict[str, InstallRecord]:
-    leaving = _leaving(client, place, record, everywhere)
-    return {path: kept for path, kept in record.items() if path not in leaving}
+    """Return the part of the record that an uninstall leaves."""
+    removed = _list_paths_to_remove(client, target, record, everywhere)
+    return {path: entry for path, entry in record.items() if path not in removed}
 
 
-def _made_theirs(place: InstallTarget, path: str, mine: list[Change], kept: InstallRecord | None, as_left: bool) -> bool:
-    """Whether somebody changed a file that was all ours: it is theirs by now, and a copy of it stays."""
-    whole = any(one.how == "file" for one in mine)
-    return whole and kept is not None and not as_left and not edits.is_within(path, place.memory)
+def _is_user_modified(
+    target: InstallTarget, path: str, changes: list[Change], previous: InstallRecord | None, unchanged: bool
+) -> bool:
+    """Return whether a file that was written as a whole was changed since, so that a copy of it must be kept."""
+    whole_file = any(change.kind == "file" for change in changes)
+    return whole_file and previous is not None and not unchanged and not edits.is_within(path, target.memory)
 
 
-def _aside(path: str) -> str:
-    """A name beside it that nobody uses yet."""
+def _unused_copy_path(path: str) -> str:
+    """Return a path beside the file, `NAME.kept` or `NAME.kept-2` and so on, that is not in use."""
     names = (f"{path}.kept" if number == 1 else f"{path}.kept-{number}" for number in range(1, 1000))
     return next(name for name in names if not os.path.lexists(name))
 
 
-def apply(client: Client, place: InstallTarget, steps: list[Step], seconds: float) -> None:
-    """All of it, or nothing: what can be known to fail is found before the first file is written."""
-    with Lock(place.memory, file.LOCK, seconds):
-        record = load_record(place, client.name)
+def apply(client: Client, target: InstallTarget, steps: list[Step], seconds: float) -> None:
+    """Write all steps or none. Everything that can be checked in advance is checked before the first file is written."""
+    with Lock(target.memory, file.LOCK, seconds):
+        record = load_record(target, client.name)
         for step in steps:
             file.check_writable(step.found)
-        noted = {
-            one.path: InstallRecord(_digest(one.new or b""), one.before, _made(record, one.path), one.parts) for one in steps
+        entries = {
+            step.path: InstallRecord(_digest(step.new or b""), step.before, _created_folders(record, step.path), step.parts)
+            for step in steps
         }
-        _save(place, client.name, {**record, **noted})  # first: whatever happens, the way back is known
+        _save_record(target, client.name, {**record, **entries})  # first, so that an interrupted install can be undone
         try:
-            made = _write(steps)
+            created = _write_files(steps)
         except BaseException:
-            _save(place, client.name, record)
+            _save_record(target, client.name, record)
             raise
         for step in steps:
-            noted[step.path] = noted[step.path].replace(folders=(*_made(record, step.path), *made.get(step.path, ())))
-        _save(place, client.name, {**record, **noted})
+            entries[step.path] = entries[step.path].replace(
+                folders=(*_created_folders(record, step.path), *created.get(step.path, ()))
+            )
+        _save_record(target, client.name, {**record, **entries})
 
 
-def revert(client: Client, place: InstallTarget, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
-    """The way back."""
-    if not steps and client.name not in list_installed(place):
+def revert(client: Client, target: InstallTarget, steps: list[Step], seconds: float, everywhere: bool = False) -> None:
+    """Write the steps of an uninstall, and delete the record and the folders that the install created."""
+    if not steps and client.name not in list_installed(target):
         return
-    with Lock(place.memory, file.LOCK, seconds):
-        record = load_record(place, client.name)
+    with Lock(target.memory, file.LOCK, seconds):
+        record = load_record(target, client.name)
         for step in steps:
             file.check_writable(step.found)
-        _write(steps)
-        staying = _staying(client, place, record, everywhere)
-        made = {folder for path, kept in record.items() if path not in staying for folder in kept.folders}
-        file.remove_folders([os.path.join(place.memory, "plugins"), *_plugin_folders(client, place), *sorted(made, key=len)])
-        if staying:
-            _save(place, client.name, staying)
+        _write_files(steps)
+        remaining = _select_remaining(client, target, record, everywhere)
+        created = {folder for path, entry in record.items() if path not in remaining for folder in entry.folders}
+        file.remove_folders(
+            [os.path.join(target.memory, "plugins"), *_plugin_folders(client, target), *sorted(created, key=len)]
+        )
+        if remaining:
+            _save_record(target, client.name, remaining)
         else:
-            _forget(place, client.name)
+            _delete_record(target, client.name)
 
 
-def _plugin_folders(client: Client, place: InstallTarget) -> list[str]:
+def _plugin_folders(client: Client, target: InstallTarget) -> list[str]:
     from holdfast.clients.parts import plugin_folder
 
-    return [folder for folder, _, _ in os.walk(plugin_folder(client, place))]
+    return [folder for folder, _, _ in os.walk(plugin_folder(client, target))]
 
 
-def _write(steps: list[Step]) -> dict[str, list[str]]:
-    """Each file whole; if one fails, those before it are put back."""
-    made: dict[str, list[str]] = {}
+def _write_files(steps: list[Step]) -> dict[str, list[str]]:
+    """Write each file as a whole, and return the folders created for it; if one fails, restore those before it."""
+    created: dict[str, list[str]] = {}
     done: list[Step] = []
     copies: list[Step] = []
     try:
@@ -203,124 +229,126 @@ def _write(steps: list[Step]) -> dict[str, list[str]]:
             if step.kept and step.found.bytes is not None:
                 file.create(step.kept, step.found.bytes)
                 copies.append(step)
-            made[step.path] = file.replace(step.found, step.new)
+            created[step.path] = file.replace(step.found, step.new)
             done.append(step)
     except BaseException:
         for step in reversed(done):
             try:
                 file.replace(step.found.replace(bytes=step.new), step.found.bytes)
-                file.remove_folders(made[step.path])
+                file.remove_folders(created[step.path])
             except HoldfastError:
-                pass  # somebody else has changed it since: theirs is the last word
+                pass  # another program changed it in the meantime: keep that change
         for step in copies:
             file.replace(FileSnapshot(step.kept, step.kept, step.found.bytes), None)
         raise
-    return made
+    return created
 
 
-def write_plugin(client: Client, place: InstallTarget) -> str:
-    """The plugin in our own home, as it should be now: nothing of the user's is touched."""
+def write_plugin(client: Client, target: InstallTarget) -> str:
+    """Write the client's plugin into Holdfast's home, and return its folder; no file of the user is touched."""
     from holdfast.clients.parts import plugin_files, plugin_folder
     from holdfast.home import check_owner
 
-    files = plugin_files(client, place)
+    files = plugin_files(client, target)
     if not files:
         raise UsageError(f"{client.title} has no plugins", f"`holdfast install {client.name}` installs for it")
-    check_owner(place.memory, create=True)
+    check_owner(target.memory, create=True)
     for change in files:
         file.replace(file.read(change.path), change.value.encode(), private=True)
-    return plugin_folder(client, place)
+    return plugin_folder(client, target)
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------------
+# --- differences ---------------------------------------------------------------------------------------------------------
 
 
 def diff(step: Step) -> str:
-    """The change as people read changes."""
+    """Return the change as a unified diff."""
     from difflib import unified_diff
 
-    old, new = (_shown(one) for one in (step.found.bytes, step.new))
-    names = ["/dev/null" if one is None else step.path for one in (step.found.bytes, step.new)]
+    old, new = (_split_lines(content) for content in (step.found.bytes, step.new))
+    names = ["/dev/null" if content is None else step.path for content in (step.found.bytes, step.new)]
     lines = unified_diff(old, new, names[0], names[1])
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _shown(content: bytes | None) -> list[str]:
+def _split_lines(content: bytes | None) -> list[str]:
     text = (content or b"").decode("utf-8", "replace")
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
-# --- what is kept --------------------------------------------------------------------------------------------------------
+# --- the record of what is installed -------------------------------------------------------------------------------------
 
 
-def list_installed(place: InstallTarget) -> list[str]:
-    """The clients that an install has been done for."""
+def list_installed(target: InstallTarget) -> list[str]:
+    """Return the names of the installed clients."""
     try:
-        return sorted([name[:-5] for name in os.listdir(os.path.join(place.memory, _FOLDER)) if name.endswith(".json")])
+        return sorted([name[:-5] for name in os.listdir(os.path.join(target.memory, _FOLDER)) if name.endswith(".json")])
     except OSError:
         return []
 
 
-def load_record(place: InstallTarget, name: str) -> dict[str, InstallRecord]:
-    """What the last install of a client left behind, by path."""
+def load_record(target: InstallTarget, name: str) -> dict[str, InstallRecord]:
+    """Return what the last install of a client did, by path; empty if the record cannot be read."""
     import base64
     import json
 
-    content = file.read(_record(place, name)).bytes
+    content = file.read(_record_path(target, name)).bytes
     try:
         files = json.loads(content)["files"] if content else {}
         return {
             path: InstallRecord(
-                one["after"], None if one["before"] is None else base64.b64decode(one["before"]), tuple(one["folders"]),
-                tuple(Change(path, how, value, tuple(keys)) for how, keys, value in one["parts"]),
+                entry["after"], None if entry["before"] is None else base64.b64decode(entry["before"]), tuple(entry["folders"]),
+                tuple(Change(path, how, value, tuple(keys)) for how, keys, value in entry["parts"]),
             )
-            for path, one in files.items()
+            for path, entry in files.items()
         }  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):
-        return {}  # unreadable: what is ours can still be told apart
+        return {}  # our changes can be recognised without it
 
 
-def _save(place: InstallTarget, name: str, record: dict[str, InstallRecord]) -> None:
+def _save_record(target: InstallTarget, name: str, record: dict[str, InstallRecord]) -> None:
     import base64
     import json
 
     files = {
         path: {
-            "after": one.after, "before": None if one.before is None else base64.b64encode(one.before).decode(),
-            "folders": list(one.folders),
-            "parts": [[part.how, list(part.keys), "" if part.how == "file" else part.value] for part in one.parts],
+            "after": entry.after, "before": None if entry.before is None else base64.b64encode(entry.before).decode(),
+            "folders": list(entry.folders),
+            "parts": [[part.kind, list(part.keys), "" if part.kind == "file" else part.value] for part in entry.parts],
         }
-        for path, one in record.items()
+        for path, entry in record.items()
     }  # fmt: skip
     text = json.dumps({"version": 1, "files": files}, indent=1) if files else None
-    file.replace(file.read(_record(place, name)), text.encode() if text else None, private=True)  # it may hold secrets
+    file.replace(
+        file.read(_record_path(target, name)), text.encode() if text else None, private=True
+    )  # the files' previous contents may hold secrets
 
 
-def _forget(place: InstallTarget, name: str) -> None:
-    file.replace(file.read(_record(place, name)), None)
-    file.remove_folders([os.path.join(place.memory, _FOLDER)])
+def _delete_record(target: InstallTarget, name: str) -> None:
+    file.replace(file.read(_record_path(target, name)), None)
+    file.remove_folders([os.path.join(target.memory, _FOLDER)])
 
 
-def _record(place: InstallTarget, name: str) -> str:
-    return os.path.join(place.memory, _FOLDER, f"{name}.json")
+def _record_path(target: InstallTarget, name: str) -> str:
+    return os.path.join(target.memory, _FOLDER, f"{name}.json")
 
 
-def _made(record: dict[str, InstallRecord], path: str) -> tuple[str, ...]:
+def _created_folders(record: dict[str, InstallRecord], path: str) -> tuple[str, ...]:
     return record[path].folders if path in record else ()
 
 
-def _by_file(changes: list[Change], traces: bool = False) -> list[tuple[str, list[Change]]]:
+def _group_by_file(changes: list[Change], traces: bool = False) -> list[tuple[str, list[Change]]]:
     files: dict[str, list[Change]] = {}
     for change in changes:
-        if traces or change.how != "trace":
+        if traces or change.kind != "trace":
             files.setdefault(change.path, []).append(change)
     return list(files.items())
 
 
-def _same_place(change: Change, others: list[Change]) -> bool:
-    return any((one.how, one.keys) == (change.how, change.keys) for one in others)
+def _has_same_location(change: Change, others: list[Change]) -> bool:
+    return any((other.kind, other.keys) == (change.kind, change.keys) for other in others)
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Kiro CLI: an agent of ours with hooks in it for version 2, standalone hooks for version 3, the server for both."""
+"""Kiro CLI: an agent file with hooks for version 2, separate hooks for version 3, the server for both."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ class Kiro(Client):
     title = "Kiro CLI"
     programs = ("kiro-cli", "kiro")
     events = {**V2, **V3}
-    plain = True  # what is printed is added to the context as it is
+    plain_text = True  # what is printed is added to the context as it is
     note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import agent_entry, server_entry, to_json
 
-        folder = self.folder(place)
+        folder = self.folder(target)
         return [
             Change(
-                os.path.join(folder, "settings", "mcp.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")
+                os.path.join(folder, "settings", "mcp.json"), "entry", server_entry(self, target), ("mcpServers", "holdfast")
             ),
-            Change(os.path.join(folder, "agents", "holdfast.json"), "file", to_json(agent_entry(self, place, V2))),
-            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(place))),
+            Change(os.path.join(folder, "agents", "holdfast.json"), "file", to_json(agent_entry(self, target, V2))),
+            Change(os.path.join(folder, "hooks", "holdfast.json"), "file", to_json(self._hooks(target))),
         ]
 
-    def plugin(self, place: InstallTarget) -> dict[str, str]:
+    def plugin(self, target: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import agent_entry, to_json
 
         return {
-            "agents/holdfast.json": to_json(agent_entry(self, place, V2)),
-            "hooks/holdfast.json": to_json(self._hooks(place)),
+            "agents/holdfast.json": to_json(agent_entry(self, target, V2)),
+            "hooks/holdfast.json": to_json(self._hooks(target)),
         }
 
-    def _hooks(self, place: InstallTarget) -> dict[str, Any]:
+    def _hooks(self, target: InstallTarget) -> dict[str, Any]:
         from holdfast.clients.parts import SECONDS, hook_command
 
         hooks = [
             {
-                "name": f"holdfast-{ours}", "trigger": own, "timeout": SECONDS[ours], "enabled": True,
-                "action": {"type": "command", "command": hook_command(self, place, own)},
+                "name": f"holdfast-{event}", "trigger": client_event, "timeout": SECONDS[event], "enabled": True,
+                "action": {"type": "command", "command": hook_command(self, target, client_event)},
             }
-            for own, ours in V3.items()
+            for client_event, event in V3.items()
         ]  # fmt: skip
         return {"version": "v1", "hooks": hooks}
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".kiro")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".kiro")
 
 
 CLIENT = Kiro()

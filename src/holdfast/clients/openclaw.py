@@ -1,4 +1,4 @@
-"""OpenClaw: a plugin of ours in its config, and the server beside it."""
+"""OpenClaw: a plugin in its config, and the server beside it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class OpenClaw(Client):
     title = "OpenClaw"
     programs = ("openclaw",)
     proven = "2026.9.6"
-    instructs = False
+    reads_server_instructions = False
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
-    plain = True  # our own plugin reads it
+    plain_text = True  # our own plugin reads it
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import plugin_files, plugin_folder, server_entry
 
-        config, ours = self._config(place), plugin_folder(self, place)
-        # without this a plugin that did not come with the client may not hear or tell anything
+        config, plugin = self._config(target), plugin_folder(self, target)
+        # without this, a third-party plugin can neither read nor add to the conversation
         entry = {"enabled": True, "hooks": {"allowConversationAccess": True, "allowPromptInjection": True}}
         return [
-            *plugin_files(self, place),
-            Change(config, "entry", server_entry(self, place), ("mcp", "servers", "holdfast")),
-            Change(config, "item", ours, ("plugins", "load", "paths")),
+            *plugin_files(self, target),
+            Change(config, "entry", server_entry(self, target), ("mcp", "servers", "holdfast")),
+            Change(config, "item", plugin, ("plugins", "load", "paths")),
             Change(config, "entry", entry, ("plugins", "entries", "holdfast")),
         ]
 
-    def plugin(self, place: InstallTarget) -> dict[str, str]:
+    def plugin(self, target: InstallTarget) -> dict[str, str]:
         from holdfast.clients.parts import manifest, plugin_script, skill_files, to_json
 
         about = manifest()
-        own = {
+        plugin = {
             "id": "holdfast", "name": "Holdfast", "description": about["description"], "version": about["version"],
             "activation": {"onStartup": True}, "skills": ["skills"],
             "configSchema": {"type": "object", "additionalProperties": False},
@@ -46,10 +46,14 @@ class OpenClaw(Client):
             "name": "holdfast-openclaw", "version": about["version"], "private": True, "type": "module",
             "openclaw": {"extensions": ["./index.js"]},
         }  # fmt: skip
-        files = {"openclaw.plugin.json": to_json(own), "package.json": to_json(package), "index.js": plugin_script(self, place)}
-        return {**files, **skill_files(place)}
+        files = {
+            "openclaw.plugin.json": to_json(plugin),
+            "package.json": to_json(package),
+            "index.js": plugin_script(self, target),
+        }
+        return {**files, **skill_files(target)}
 
-    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
+    def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
         import json
 
         from holdfast.clients.base import Session
@@ -58,18 +62,18 @@ class OpenClaw(Client):
         provider = {"baseUrl": f"{url}/v1", "apiKey": "none", "api": "openai-completions", "models": [model]}
         config = {
             "models": {"mode": "merge", "providers": {"proof": provider}},
-            "agents": {"defaults": {"model": {"primary": "proof/proof"}, "workspace": place.project}},
+            "agents": {"defaults": {"model": {"primary": "proof/proof"}, "workspace": target.project}},
             "tools": {"toolSearch": False},
         }
         words = ("agent", "--local", "--session-id", "proof", "--message", prompt, "--timeout", "90", "--json")
-        env = {"OPENCLAW_STATE_DIR": self.folder(place), "OPENCLAW_DISABLE_BONJOUR": "1"}
+        env = {"OPENCLAW_STATE_DIR": self.folder(target), "OPENCLAW_DISABLE_BONJOUR": "1"}
         return Session((program, *words), env, {".openclaw/openclaw.json": json.dumps(config, indent=2)})
 
-    def _config(self, place: InstallTarget) -> str:
-        return place.environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(self.folder(place), "openclaw.json")
+    def _config(self, target: InstallTarget) -> str:
+        return target.environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(self.folder(target), "openclaw.json")
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".openclaw", "OPENCLAW_STATE_DIR")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".openclaw", "OPENCLAW_STATE_DIR")
 
 
 CLIENT = OpenClaw()

@@ -1,4 +1,4 @@
-"""OpenCode: the server in its config, and a small plugin in its folder of plugins that asks us in the client's own process."""
+"""OpenCode: the server in its config, and a small plugin that calls Holdfast from the client's own process."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ class OpenCode(Client):
     programs = ("opencode",)
     proven = "1.18.33"
     events = {"start": "start", "prompt": "prompt", "compact": "compact", "stop": "stop", "end": "end"}  # of our plugin
-    plain = True  # our own plugin reads it
+    plain_text = True  # our own plugin reads it
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import plugin_script, skill_files
 
-        folder = self.folder(place)
-        texts = {**skill_files(place, "skill"), "plugin/holdfast.js": plugin_script(self, place)}
+        folder = self.folder(target)
+        texts = {**skill_files(target, "skill"), "plugin/holdfast.js": plugin_script(self, target)}
         return [
-            Change(self._config(folder), "entry", self.server(place), ("mcp", "holdfast")),
+            Change(self._config(folder), "entry", self.server(target), ("mcp", "holdfast")),
             *[Change(os.path.join(folder, path), "file", text) for path, text in texts.items()],
         ]
 
-    def plugin(self, place: InstallTarget) -> dict[str, str]:
+    def plugin(self, target: InstallTarget) -> dict[str, str]:
         """For one session: `OPENCODE_CONFIG=DIR/opencode.json opencode`."""
         from pathlib import Path
 
         from holdfast.clients.parts import plugin_folder, plugin_script, skill_files, to_json
 
-        ours = Path(os.path.abspath(plugin_folder(self, place)), "holdfast.js").as_uri()
-        config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(place)}, "plugin": [ours]}
-        return {"opencode.json": to_json(config), "holdfast.js": plugin_script(self, place), **skill_files(place)}
+        script = Path(os.path.abspath(plugin_folder(self, target)), "holdfast.js").as_uri()
+        config = {"$schema": "https://opencode.ai/config.json", "mcp": {"holdfast": self.server(target)}, "plugin": [script]}
+        return {"opencode.json": to_json(config), "holdfast.js": plugin_script(self, target), **skill_files(target)}
 
-    def server(self, place: InstallTarget) -> dict[str, object]:
-        return {"type": "local", "command": [*place.command, "mcp", "--client", self.name], "enabled": True}
+    def server(self, target: InstallTarget) -> dict[str, object]:
+        return {"type": "local", "command": [*target.command, "mcp", "--client", self.name], "enabled": True}
 
     def _config(self, folder: str) -> str:
-        """The one that is there; the client reads both names."""
+        """Return the config file that exists; the client reads both names."""
         names = [os.path.join(folder, name) for name in ("opencode.jsonc", "opencode.json")]
         return next((path for path in names if os.path.lexists(path)), names[1])
 
-    def session(self, place: InstallTarget, url: str, prompt: str, program: str) -> Session:
+    def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
         from holdfast.clients.base import Session
         from holdfast.clients.parts import to_json
 
@@ -60,14 +60,14 @@ class OpenCode(Client):
             "provider": {"proof": model},
         }  # fmt: skip
         env = {
-            "XDG_CONFIG_HOME": os.path.dirname(self.folder(place)), "OPENCODE_DISABLE_MODELS_FETCH": "1",
-            "npm_config_offline": "true",  # it would look for a package, over and over
+            "XDG_CONFIG_HOME": os.path.dirname(self.folder(target)), "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "npm_config_offline": "true",  # otherwise it tries to download a package again and again
         }  # fmt: skip
-        files = {os.path.join(self.folder(place), "opencode.json"): to_json(config)}
+        files = {os.path.join(self.folder(target), "opencode.json"): to_json(config)}
         return Session((program, "run", prompt, "--format", "json"), env, files)
 
-    def folder(self, place: InstallTarget) -> str:
-        return os.path.join(place.folder(".config", "XDG_CONFIG_HOME"), "opencode")
+    def folder(self, target: InstallTarget) -> str:
+        return os.path.join(target.folder(".config", "XDG_CONFIG_HOME"), "opencode")
 
 
 CLIENT = OpenCode()

@@ -1,4 +1,4 @@
-"""What the clients' installs and plugins are made of: the server's entry, the hooks, the skills, the texts of JSON files."""
+"""Parts of the clients' installs and plugins: the MCP server's entry, the hooks, the skills, JSON and JavaScript files."""
 
 from __future__ import annotations
 
@@ -12,96 +12,96 @@ if TYPE_CHECKING:
 
 SKILLS = ("holdfast-memory", "update-memory")
 GATEWAY_SKILL = "update-memory"  # for agents that have the URL and a token of a gateway
-SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # how long a client waits for a hook of ours
+SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # how long a client should wait for our hook
 _DESCRIPTION = "Durable memory for AI agents: plain markdown that people own, shared by every agent on the machine."
 
 
-def server_entry(client: Client, place: InstallTarget, **more: Any) -> dict[str, Any]:
-    """The MCP server as most clients want it."""
-    return {"command": place.command[0], "args": [*place.command[1:], "mcp", "--client", client.name], **more}
+def server_entry(client: Client, target: InstallTarget, **more: Any) -> dict[str, Any]:
+    """Return the MCP server's entry in the form that most clients use."""
+    return {"command": target.command[0], "args": [*target.command[1:], "mcp", "--client", client.name], **more}
 
 
-def hook_command(client: Client, place: InstallTarget, event: str) -> str:
-    """A hook as a shell runs it."""
-    return place.shell("hook", client.name, event)
+def hook_command(client: Client, target: InstallTarget, event: str) -> str:
+    """Return the shell command of a hook."""
+    return target.shell("hook", client.name, event)
 
 
 def grouped_hooks(
-    client: Client, place: InstallTarget, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = ""
+    client: Client, target: InstallTarget, *, events: tuple[str, ...] = (), scale: int = 1, starts: str = ""
 ) -> dict[str, Any]:
-    """Hooks by event, in groups with matchers, as several clients want them; `scale` turns seconds into their unit."""
+    """Return the hooks by event, in groups with matchers. `scale` converts seconds into the client's unit."""
     hooks: dict[str, Any] = {}
-    for own, ours in client.events.items():
-        if events and own not in events:
+    for client_event, event in client.events.items():
+        if events and client_event not in events:
             continue
-        one = {"type": "command", "command": hook_command(client, place, own), "timeout": SECONDS[ours] * scale}
-        matcher = {"matcher": starts} if starts and ours == "start" else {}
-        hooks[own] = [{**matcher, "hooks": [one]}]
+        hook = {"type": "command", "command": hook_command(client, target, client_event), "timeout": SECONDS[event] * scale}
+        matcher = {"matcher": starts} if starts and event == "start" else {}
+        hooks[client_event] = [{**matcher, "hooks": [hook]}]
     return hooks
 
 
-def agent_entry(client: Client, place: InstallTarget, events: dict[str, str]) -> dict[str, Any]:
-    """An agent of Kiro's format, which remembers: every tool there is, our server, our hooks."""
+def agent_entry(client: Client, target: InstallTarget, events: dict[str, str]) -> dict[str, Any]:
+    """Return an agent in Kiro's format, with all tools, our server and our hooks."""
     return {
         "name": "holdfast",
         "description": "The default agent, with a memory that outlives the session.",
         "tools": ["*"],
         "allowedTools": ["@holdfast"],
-        "mcpServers": {"holdfast": server_entry(client, place)},
+        "mcpServers": {"holdfast": server_entry(client, target)},
         "hooks": {
-            own: [{"command": hook_command(client, place, own), "timeout_ms": SECONDS[ours] * 1000}]
-            for own, ours in events.items()
+            client_event: [{"command": hook_command(client, target, client_event), "timeout_ms": SECONDS[event] * 1000}]
+            for client_event, event in events.items()
         },
         "includeMcpJson": True,
     }
 
 
 def manifest(**more: Any) -> dict[str, Any]:
-    """What a plugin says of itself."""
+    """Return the manifest of a plugin."""
     from holdfast import __version__
 
     about = {"name": "holdfast", "version": __version__, "description": _DESCRIPTION}
     return {**about, "author": {"name": "Holdfast"}, "license": "Apache-2.0", "keywords": ["memory", "mcp"], **more}
 
 
-def plugin_folder(client: Client, place: InstallTarget) -> str:
-    """Where the client's plugin stands in our home."""
-    return os.path.join(place.memory, "plugins", client.name)
+def plugin_folder(client: Client, target: InstallTarget) -> str:
+    """Return the folder of the client's plugin in Holdfast's home."""
+    return os.path.join(target.memory, "plugins", client.name)
 
 
-def plugin_files(client: Client, place: InstallTarget) -> list[Change]:
-    """The plugin, as part of an install that points at it."""
+def plugin_files(client: Client, target: InstallTarget) -> list[Change]:
+    """Return the edits that write the plugin, for an install that refers to it."""
     from holdfast.clients.base import Change
 
-    folder = plugin_folder(client, place)
-    return [Change(os.path.join(folder, *path.split("/")), "file", text) for path, text in client.plugin(place).items()]
+    folder = plugin_folder(client, target)
+    return [Change(os.path.join(folder, *path.split("/")), "file", text) for path, text in client.plugin(target).items()]
 
 
-def skill_files(place: InstallTarget, folder: str = "skills") -> dict[str, str]:
-    """The skills, as files of a plugin; that of the gateway only where there is one."""
+def skill_files(target: InstallTarget, folder: str = "skills") -> dict[str, str]:
+    """Return the skills as texts by file name; the gateway's skill only if `target.gateway` is set."""
     from holdfast.clients import usage_guide
 
-    names = [name for name in SKILLS if place.gateway or name != GATEWAY_SKILL]
+    names = [name for name in SKILLS if target.gateway or name != GATEWAY_SKILL]
     texts = {name: read_data("skills", name, "SKILL.md").replace("{rubric}", usage_guide().strip()) for name in names}
     return {f"{folder}/{name}/SKILL.md": text for name, text in texts.items()}
 
 
-def plugin_script(client: Client, place: InstallTarget) -> str:
-    """A plugin in JavaScript: how to ask, then what this client does with it."""
+def plugin_script(client: Client, target: InstallTarget) -> str:
+    """Return a plugin in JavaScript: the shared function that asks Holdfast, and the client's own part."""
     import json
 
-    asking = read_data("asking.js").replace('["holdfast"]', json.dumps([*place.command]), 1)
-    return asking.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + read_data(f"{client.name}.js")
+    shared = read_data("asking.js").replace('["holdfast"]', json.dumps([*target.command]), 1)
+    return shared.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + read_data(f"{client.name}.js")
 
 
 def read_data(*names: str) -> str:
-    """A text that comes with the package."""
+    """Return a text file of this package."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), *names), encoding="utf-8") as file:
         return file.read()
 
 
 def to_json(value: Any) -> str:
-    """A JSON file."""
+    """Return a value as the text of a JSON file."""
     import json
 
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

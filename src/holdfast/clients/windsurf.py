@@ -1,4 +1,4 @@
-"""Windsurf: no hook of it reaches the model, so its global rules say how to ask the server."""
+"""Windsurf: the output of its hooks does not reach the model, so its global rules say how to use the server."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Windsurf(Client):
     cap = 6000  # of a rules file
     note = "To show a project's memory without being asked: `holdfast render .windsurf/rules/holdfast.md` in the project."
 
-    def changes(self, place: InstallTarget) -> list[Change]:
+    def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients import usage_guide
         from holdfast.clients.parts import server_entry
 
-        folder = self.folder(place)
+        folder = self.folder(target)
         return [
-            Change(os.path.join(folder, "mcp_config.json"), "entry", server_entry(self, place), ("mcpServers", "holdfast")),
+            Change(os.path.join(folder, "mcp_config.json"), "entry", server_entry(self, target), ("mcpServers", "holdfast")),
             Change(os.path.join(folder, "memories", "global_rules.md"), "block", usage_guide()),
         ]
 
-    def folder(self, place: InstallTarget) -> str:
-        return place.folder(".codeium/windsurf")
+    def folder(self, target: InstallTarget) -> str:
+        return target.folder(".codeium/windsurf")
 
 
 CLIENT = Windsurf()

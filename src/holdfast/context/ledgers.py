@@ -19,10 +19,10 @@ def open_ledger(config: Config, seconds: float | None = None, agent: str | None 
         from holdfast.ledger.sqlite import SqliteLedger
 
         return SqliteLedger(config.home, wait)
-    from holdfast.postgres import settings_of
+    from holdfast.postgres import make_settings
     from holdfast.postgres.ledger import PostgresLedger
 
-    return PostgresLedger(settings_of(config, agent, all_agents=agent is None), wait)
+    return PostgresLedger(make_settings(config, agent, all_agents=agent is None), wait)
 
 
 class Ledgers:

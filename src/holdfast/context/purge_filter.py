@@ -26,11 +26,11 @@ class PurgeFilter:
 
     def any_purged(self) -> bool:
         """Return whether anything was ever purged."""
-        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.any()
+        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.has_purges()
 
     def any_rejected(self) -> bool:
         """Return whether a person ever rejected a note."""
-        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.any_rejected()
+        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.has_rejections()
 
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.
@@ -39,12 +39,12 @@ class PurgeFilter:
         they wrote.
         """
         if self.any_purged():
-            self._ledger.purges.refuse(texts)
+            self._ledger.purges.check_new_texts(texts)
 
     def refuse_returned(self, path: str, texts: list[str]) -> None:
         """Raise `Purged` if one of the texts of a file was purged and is in the store again."""
         if self.any_purged():
-            self._ledger.purges.refuse_ended(texts, path)
+            self._ledger.purges.check_stored_texts(texts, path)
 
     def find_receipt(self, path: str, texts: list[str]) -> str:
         """Return the receipt of the purge that removed one of these texts, or an empty string.
@@ -54,7 +54,7 @@ class PurgeFilter:
         if not self.any_purged():
             return ""
         try:
-            receipts = [self._ledger.purges.receipt_for(text, ended=True, path=path) for text in texts]
+            receipts = [self._ledger.purges.find_receipt(text, ended=True, path=path) for text in texts]
             return next(filter(None, receipts), "")
         except Busy:
             raise
@@ -63,9 +63,9 @@ class PurgeFilter:
 
     def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
         """Return the positions of those turns (session, id, text) that were purged; see `Purges.turns` for `standing`."""
-        return set(self._ledger.purges.purged_turns(turns, standing)) if self.any_purged() else set()
+        return set(self._ledger.purges.find_purged_turns(turns, standing)) if self.any_purged() else set()
 
     def allow_again(self, path: str, text: str) -> None:
         """Let a purged text be stored again, because a person wants it."""
         if self.any_purged():
-            self._ledger.purges.take_back(path, text, dates.now())
+            self._ledger.purges.allow_again(path, text, dates.now())

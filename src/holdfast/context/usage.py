@@ -34,7 +34,7 @@ def path_usage_id(scope: str, part: str, name: str) -> str:
 def count_uses(ledger: Ledger, ids: list[str]) -> None:
     """Count one use of each of these notes."""
     try:
-        ledger.usage.count(ids, int(dates.clock()))
+        ledger.usage.record_use(ids, int(dates.clock()))
     except HoldfastError:
         pass
 
@@ -50,6 +50,6 @@ def record_shown(ledger: Ledger, ids: list[str]) -> None:
 def get_usage(ledger: Ledger, found: list[FoundPassage]) -> Mapping[str, int]:
     """Return the number of uses of each of these passages' files, by usage id."""
     try:
-        return ledger.usage.counts([passage_usage_id(passage) for passage in found])
+        return ledger.usage.get_counts([passage_usage_id(passage) for passage in found])
     except HoldfastError:
         return {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
     class Embedder(Protocol):
-        """Turns texts into vectors of length one, and blank texts into rows of zeros."""
+        """A model that turns texts into vectors of length one, and blank texts into rows of zeros."""
 
         @property
         def name(self) -> str:
@@ -59,16 +59,16 @@ def open_embedders(
     if names == ["none"]:
         return ()
     if names == ["default"]:
-        return tuple(_bundled(name, threads) for name in DEFAULT)
+        return tuple(_get_bundled(name, threads) for name in DEFAULT)
     _check_list(names)
-    return tuple(_bundled(name, threads) for name in dict.fromkeys(names))
+    return tuple(_get_bundled(name, threads) for name in dict.fromkeys(names))
 
 
 def _check_list(names: list[str]) -> None:
     """Raise ConfigError if a list has anything but names of bundled models."""
     listed = ", ".join(BUNDLED)
     if names == [""]:
-        raise ConfigError("the setting names no embedder", _choices())
+        raise ConfigError("the setting names no embedder", _choices_hint())
     if "" in names:
         raise ConfigError("the list of embedders has an empty name in it", f"Put commas only between names: {listed}")
     if "default" in names:
@@ -77,14 +77,13 @@ def _check_list(names: list[str]) -> None:
     if "none" in names:
         raise ConfigError("none means no embedder at all, so it cannot stand in a list", "Write none alone, or leave it out")
     if wrong := [name for name in names if name not in BUNDLED]:
-        raise ConfigError(f"there is no embedder {wrong[0]!r}", _choices())
+        raise ConfigError(f"there is no embedder {wrong[0]!r}", _choices_hint())
 
 
 def open_for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
-    """Return the embedders for search: those of the setting, and always the static one, which also has vectors of single words.
+    """Return the embedders for search: those of the setting, and always the static one, which also embeds single words.
 
-    An embedder for an invalid setting raises its error when it is used, and search continues without it.
-    """
+    An embedder for an invalid setting raises its error when it is used, and search continues without it."""
     try:
         named = open_embedders(setting, key=key)
     except ConfigError as error:
@@ -92,8 +91,8 @@ def open_for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...
     return tuple(dict.fromkeys([*open_embedders("static"), *named])) if named else ()
 
 
-def reopen(setting: str, now: Iterable[Embedder]) -> Embedder:
-    """Return an embedder of an earlier setting, given those that are set `now`.
+def reopen(setting: str, current: Iterable[Embedder]) -> Embedder:
+    """Return an embedder of an earlier setting, given those that are set now (`current`).
 
     Text is sent only to this machine and to the endpoint that is set now, and the key only to that endpoint.
     """
@@ -102,7 +101,7 @@ def reopen(setting: str, now: Iterable[Embedder]) -> Embedder:
         return open_embedders(setting)[0]
     from holdfast.embedders.endpoint import Endpoint
 
-    return Endpoint.reopen(rest, [one for one in now if isinstance(one, Endpoint)], _OLD_ENDPOINT_SECONDS)
+    return Endpoint.reopen(rest, [embedder for embedder in current if isinstance(embedder, Endpoint)], _OLD_ENDPOINT_SECONDS)
 
 
 class Unusable:
@@ -130,10 +129,10 @@ class Unusable:
         raise ConfigError(self._error.text, self._error.hint)
 
 
-def _bundled(name: str, threads: int) -> Embedder:
+def _get_bundled(name: str, threads: int) -> Embedder:
     """Return the model, one object per process, so that it is loaded once."""
-    known = _bundled_cache.get((name, threads))
-    return known if known is not None else _bundled_cache.setdefault((name, threads), _new_bundled(name, threads))
+    cached = _bundled_cache.get((name, threads))
+    return cached if cached is not None else _bundled_cache.setdefault((name, threads), _new_bundled(name, threads))
 
 
 def _new_bundled(name: str, threads: int) -> Embedder:
@@ -152,8 +151,8 @@ def _new_bundled(name: str, threads: int) -> Embedder:
 
 def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: float) -> Embedder:
     if "," in kind or (kind == "endpoint" and rest.rpartition(",")[2].strip().lower() in (*BUNDLED, "default", "none")):
-        what = "an endpoint, a folder and a model of fastembed stand alone, so none of them can stand in a list"
-        raise ConfigError(what, f"Write it without the rest; only these can be listed: {', '.join(BUNDLED)}")
+        problem = "an endpoint, a folder and a model of fastembed stand alone, so none of them can stand in a list"
+        raise ConfigError(problem, f"Write it without the rest; only these can be listed: {', '.join(BUNDLED)}")
     if kind == "endpoint":
         from holdfast.embedders.endpoint import Endpoint
 
@@ -166,8 +165,8 @@ def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: f
         from holdfast.embedders.fastembed_model import FastEmbedModel
 
         return FastEmbedModel(rest, threads)
-    raise ConfigError(f"there is no kind of embedder {kind!r}", _choices())
+    raise ConfigError(f"there is no kind of embedder {kind!r}", _choices_hint())
 
 
-def _choices() -> str:
+def _choices_hint() -> str:
     return "Choose default, none, " + ", ".join((*BUNDLED, *OTHERS))

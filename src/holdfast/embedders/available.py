@@ -26,7 +26,7 @@ def find_missing_packages(setting: str) -> list[tuple[str, str]]:
             return []
     except ConfigError as error:
         return [(str(error), "")]
-    kinds = ["static", *_kinds(setting)]
+    kinds = ["static", *_list_kinds(setting)]
     needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
     return [
         (f"the package {module} of the embedder is not installed", f"pip install '{requirement}'")
@@ -49,7 +49,7 @@ def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
     return []
 
 
-def _kinds(setting: str) -> list[str]:
+def _list_kinds(setting: str) -> list[str]:
     kind, colon, _ = setting.partition(":")
     wanted = [name.strip().lower() for name in kind.split(",")]
     return [*DEFAULT] if not colon and wanted == ["default"] else wanted

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult
 
 from holdfast.base import http_client
 from holdfast.base.http_client import HttpClient, RequestFailed, Timeout
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
@@ -51,18 +51,18 @@ class Endpoint:
     @classmethod
     def from_setting(cls, setting: str, *, key: str | None, seconds: float, tries: int | None = None) -> Endpoint:
         """Open `MODEL@URL`; the name of the model may contain an @."""
-        found = _SETTING.fullmatch(setting)
-        if not found:
+        match = _SETTING.fullmatch(setting)
+        if not match:
             raise ConfigError(
                 "an endpoint is written endpoint:MODEL@URL", "For example endpoint:bge-m3@http://localhost:8080/v1"
             )
-        return cls(found["model"], found["url"], key=key, seconds=seconds, tries=tries)
+        return cls(match["model"], match["url"], key=key, seconds=seconds, tries=tries)
 
     @classmethod
-    def reopen(cls, setting: str, now: list[Endpoint], seconds: float) -> Endpoint:
+    def reopen(cls, setting: str, current: list[Endpoint], seconds: float) -> Endpoint:
         """Open an endpoint of an earlier setting; raise ConfigError unless it is on this machine or on the host set now."""
         older = cls.from_setting(setting, key=None, seconds=seconds, tries=1)
-        same = next((one for one in now if one._url[:2] == older._url[:2]), None)
+        same = next((endpoint for endpoint in current if endpoint._url[:2] == older._url[:2]), None)
         if same is None and not _is_this_machine(older._url.hostname or ""):
             raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
         older._key = same._key if same else ""
@@ -100,23 +100,23 @@ class Endpoint:
 
     def _post(self, body: bytes) -> bytes:
         """Return the body of an answer with status 200; retry what may be temporary."""
-        why = ""
+        reason = ""
         for attempt in range(1, self._tries + 1):
             pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 status, wait, data = self._post_once(body)
             except RequestFailed as error:
-                why = error.named_reason
+                reason = error.named_reason
             else:
                 if status == 200:
                     return data
-                why = f"status {status}"
+                reason = f"status {status}"
                 if status not in RETRY_STATUSES:
-                    raise self._error(why, _hint_for(status))
+                    raise self._error(reason, _status_hint(status))
                 pause = pause if wait is None else min(wait, LONGEST_PAUSE)
             if attempt < self._tries:
                 time.sleep(pause)
-        raise self._error(why if self._tries == 1 else f"{why}, {self._tries} times", _HINT)
+        raise self._error(reason if self._tries == 1 else f"{reason}, {self._tries} times", _HINT)
 
     def _post_once(self, body: bytes) -> tuple[int, float | None, bytes]:
         """Send one request; return the status, the seconds that the server asks us to wait, and the body."""
@@ -140,14 +140,14 @@ class Endpoint:
             raise self._error(f"{len(positions)} vectors came for {count} texts", _HINT)
         if not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
             raise self._error("a vector has something in it that is not a finite number", _HINT)
-        with GATE, self._lock:
+        with NATIVE_LOCK, self._lock:
             self._dim = self._dim or len(rows[0])
             if wrong := next((len(row) for row in rows if len(row) != self._dim), 0):
                 raise self._error(f"a vector has {wrong} numbers, others had {self._dim}", _HINT)
         return rows
 
-    def _error(self, why: str, fix: str) -> Trouble:
-        return Trouble(f"the embedding endpoint {self._url.netloc} failed: {why}", fix)
+    def _error(self, reason: str, fix: str) -> Trouble:
+        return Trouble(f"the embedding endpoint {self._url.netloc} failed: {reason}", fix)
 
 
 def _embeddings_url(url: str) -> SplitResult:
@@ -158,7 +158,7 @@ def _embeddings_url(url: str) -> SplitResult:
 
 
 def _is_this_machine(host: str) -> bool:
-    """Return whether a host is this machine."""
+    """Return whether a host is a loopback address."""
     import ipaddress
 
     try:
@@ -194,15 +194,15 @@ def _retry_seconds(header: str | None) -> float | None:
 def _seconds_until(date: str) -> float:
     from email.utils import mktime_tz, parsedate_tz
 
-    read = parsedate_tz(date)
-    return mktime_tz(read) - time.time() if read else math.nan
+    parsed = parsedate_tz(date)
+    return mktime_tz(parsed) - time.time() if parsed else math.nan
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _hint_for(status: int) -> str:
+def _status_hint(status: int) -> str:
     if status in (401, 403):
         return "Set HOLDFAST_EMBED_KEY to a key that the endpoint accepts"
     if status in (404, 405) or 300 <= status < 400:

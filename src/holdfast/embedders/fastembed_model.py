@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.config import disable_telemetry
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.embedders.weights import install_hint
 from holdfast.errors import ConfigError, Trouble
 
@@ -34,7 +34,7 @@ class FastEmbedModel:
     @property
     def dim(self) -> int:
         """Return the number of dimensions from fastembed's table."""
-        with GATE:
+        with NATIVE_LOCK:
             return int(_describe(self._model)["dim"])
 
     def passages(self, texts: list[str]) -> Vectors:
@@ -53,12 +53,12 @@ class FastEmbedModel:
         rows = np.zeros((len(texts), self.dim), np.float32)
         filled = [position for position, text in enumerate(texts) if text and not text.isspace()]
         if filled:
-            with GATE:
+            with NATIVE_LOCK:
                 rows[filled] = np.stack(list(getattr(self._load(), verb)([texts[position] for position in filled])))
         return normalise(rows)
 
     def _load(self) -> Any:
-        with GATE, self._lock:
+        with NATIVE_LOCK, self._lock:
             if self._loaded is None:
                 self._loaded = _open_downloaded(_describe(self._model)["model"], self._threads)
             return self._loaded
@@ -66,22 +66,22 @@ class FastEmbedModel:
 
 def _describe(model: str) -> Any:
     """Return fastembed's description of a model."""
-    for one in _package().list_supported_models():
-        if one["model"].lower() == model.lower():
-            return one
+    for description in _import_class().list_supported_models():
+        if description["model"].lower() == model.lower():
+            return description
     raise ConfigError(f"fastembed does not know the model {model!r}", "`TextEmbedding.list_supported_models()` lists them")
 
 
 def _open_downloaded(model: str, threads: int) -> Any:
     try:
-        return _package()(model, threads=threads, local_files_only=True)
+        return _import_class()(model, threads=threads, local_files_only=True)
     except (OSError, ValueError) as error:
-        fetch = f"""python -c "from fastembed import TextEmbedding; TextEmbedding('{model}')\""""
-        why = str(error).partition("\n")[0].rstrip(".")
-        raise Trouble(f"fastembed has not fetched {model}: {why}", f"Fetch it once: `{fetch}`") from None
+        command = f"""python -c "from fastembed import TextEmbedding; TextEmbedding('{model}')\""""
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise Trouble(f"fastembed has not fetched {model}: {reason}", f"Fetch it once: `{command}`") from None
 
 
-def _package() -> Any:
+def _import_class() -> Any:
     disable_telemetry()
     try:
         from fastembed import TextEmbedding

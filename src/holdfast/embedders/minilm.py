@@ -10,7 +10,7 @@ import threading
 import unicodedata
 
 from holdfast.embedders import weights
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class MiniLM:
 
     def _load(self) -> tuple[Session, WordPiece]:
         if self._loaded is None:
-            with GATE, self._lock:
+            with NATIVE_LOCK, self._lock:
                 if self._loaded is None:
                     self._loaded = _load_session(self._threads), WordPiece.bundled()
         return self._loaded
@@ -73,8 +73,8 @@ class _Characters(dict[int, str]):
     """Map each character to nothing, a space, its lower case, or itself between spaces."""
 
     def __missing__(self, point: int) -> str:
-        made = self[point] = _map_character(chr(point), point)
-        return made
+        mapped = self[point] = _map_character(chr(point), point)
+        return mapped
 
 
 class WordPiece:
@@ -93,20 +93,20 @@ class WordPiece:
 
     def ids(self, text: str, limit: int) -> list[int]:
         """Return at most `limit` token ids, including the start and end tokens."""
-        found = [START]
+        ids = [START]
         for word in unicodedata.normalize("NFD", text).translate(self._characters).split():
-            found += self._split_cached(word)
-            if len(found) >= limit:
+            ids += self._split_cached(word)
+            if len(ids) >= limit:
                 break
-        return [*found[: limit - 1], END]
+        return [*ids[: limit - 1], END]
 
     def _split_cached(self, word: str) -> tuple[int, ...]:
-        known = self._words.get(word)
-        if known is None:
+        ids = self._words.get(word)
+        if ids is None:
             if len(self._words) >= _MAX_CACHED_WORDS:
                 self._words = {}
-            known = self._words[word] = self._split_word(word)
-        return known
+            ids = self._words[word] = self._split_word(word)
+        return ids
 
     def _split_word(self, word: str) -> tuple[int, ...]:
         if len(word) > _MAX_WORD_CHARS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from holdfast.embedders import weights
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.errors import Trouble
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class Multilingual:
         rows = np.zeros((len(texts), self.dim), np.float32)
         filled = [position for position, text in enumerate(texts) if text and not text.isspace()]
         if filled:
-            with GATE, self._lock:  # it changes the thread count of the whole process while it runs
+            with NATIVE_LOCK, self._lock:  # it changes the thread count of the whole process while it runs
                 rows[filled] = self._load().encode([texts[position][:MAX_CHARS] for position in filled])
         return normalise(rows)
 

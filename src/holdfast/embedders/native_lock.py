@@ -1,9 +1,9 @@
-"""Around all native code of models: a program neither ends nor forks while one of its threads is in there.
+"""A lock around the native code of models: the program neither ends nor forks while another thread runs native code.
 
-Python ends a daemon thread that comes back from native code by unwinding it, and what a model's library is written in takes
-the whole program down then. What forks copies the locks of such a library as they are, with nobody to open them again.
-numpy's `unique`, where only the values are asked for, does the same: nothing of ours uses it.
-A lock of ours around a model is taken inside the gate, so that a fork finds it free.
+When the program ends, Python unwinds daemon threads that return from native code, and the libraries of models crash on that.
+A fork copies the locks of such a library in their present state, and no thread of the child would release them. (numpy's
+`unique` does the same where only values are requested; Holdfast does not use it so.) Acquire any other lock around a model
+inside this one, so that a fork finds that lock free.
 """
 
 from __future__ import annotations
@@ -15,61 +15,61 @@ from _thread import RLock, get_ident
 from holdfast.base.fork import on_fork
 from holdfast.errors import Trouble
 
-_PATIENCE = 30.0  # seconds that an end or a fork waits for a model
-_LOOK = 0.001
+_WAIT_SECONDS = 30.0  # how long the end of the program or a fork waits for a model
+_POLL_SECONDS = 0.001
 
 
-class Gate:
-    """Counts who is inside; whoever closes it waits for the others."""
+class NativeLock:
+    """Track the threads that run native code; any number of them may do so at a time, unless one blocks the others."""
 
     def __init__(self) -> None:
-        self._door = RLock()  # held by who closes, who may come in himself
-        self._inside: list[int] = []
-        self._ends = 0  # the thread that ends the program
+        self._lock = RLock()  # reentrant: the thread that holds it may run native code itself
+        self._threads: list[int] = []
+        self._closing_thread = 0  # the thread that ends the program; 0 while it runs
 
     def __enter__(self) -> None:
-        me = get_ident()
-        if me in self._inside:  # whoever closes waits for us: he must not be waited for
-            self._inside.append(me)
+        current = get_ident()
+        if current in self._threads:  # a thread that blocks waits for this one, so do not wait for it
+            self._threads.append(current)
             return
-        with self._door:
-            if self._ends not in (0, me):  # to wait here for ever would keep locks that a last `close` needs
+        with self._lock:
+            if self._closing_thread not in (0, current):  # waiting here for ever would keep locks that a last `close` needs
                 raise Trouble("the program is ending", "Ask before it ends")
-            self._inside.append(me)
+            self._threads.append(current)
 
     def __exit__(self, *_: object) -> None:
-        self._inside.remove(get_ident())
+        self._threads.remove(get_ident())
 
-    def end(self) -> None:
-        """Let those inside come out, and no other thread in any more."""
-        self._ends = get_ident()
-        if self._door.acquire(timeout=_PATIENCE):
-            self._wait()
-            self._door.release()
+    def close(self) -> None:
+        """Wait until other threads have left the native code, and let none in any more."""
+        self._closing_thread = get_ident()
+        if self._lock.acquire(timeout=_WAIT_SECONDS):
+            self._wait_for_others()
+            self._lock.release()
 
-    def hold(self) -> None:
-        """Let those inside come out, and others wait."""
-        self._door.acquire(timeout=_PATIENCE)
-        self._wait()
+    def block(self) -> None:
+        """Wait until other threads have left the native code, and let others wait outside."""
+        self._lock.acquire(timeout=_WAIT_SECONDS)
+        self._wait_for_others()
 
-    def let_go(self) -> None:
-        """Let them in again."""
+    def unblock(self) -> None:
+        """Let other threads in again."""
         try:
-            self._door.release()
+            self._lock.release()
         except RuntimeError:
-            pass  # it could not be had in time
+            pass  # it could not be acquired in time
 
-    def begin_anew(self) -> None:
-        """In a child, which has one thread."""
-        self._door = RLock()
-        self._inside = [one for one in self._inside if one == get_ident()]
+    def reset(self) -> None:
+        """Start again in a child process, which has one thread."""
+        self._lock = RLock()
+        self._threads = [thread for thread in self._threads if thread == get_ident()]
 
-    def _wait(self) -> None:
-        me, until = get_ident(), time.monotonic() + _PATIENCE
-        while set(self._inside) - {me} and time.monotonic() < until:
-            time.sleep(_LOOK)
+    def _wait_for_others(self) -> None:
+        current, deadline = get_ident(), time.monotonic() + _WAIT_SECONDS
+        while set(self._threads) - {current} and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
 
-GATE = Gate()
-atexit.register(GATE.end)
-on_fork(before=GATE.hold, parent=GATE.let_go, child=GATE.begin_anew)
+NATIVE_LOCK = NativeLock()
+atexit.register(NATIVE_LOCK.close)
+on_fork(before=NATIVE_LOCK.block, parent=NATIVE_LOCK.unblock, child=NATIVE_LOCK.reset)

@@ -11,7 +11,7 @@ import os
 import threading
 
 from holdfast.embedders import weights
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.errors import ConfigError, Damaged, Trouble
 
 TYPE_CHECKING = False
@@ -37,14 +37,14 @@ class OnnxFolder:
         self._folder = folder
         self._threads = threads
         self._lock = threading.RLock()
-        self._settings = _settings(os.path.join(folder, "holdfast.toml"))
+        self._settings = _load_settings(os.path.join(folder, "holdfast.toml"))
         self._name = ""
         self._loaded: tuple[Session, Any] | None = None
 
     @property
     def name(self) -> str:
         """Return the digest of the files and settings that determine a vector."""
-        with GATE, self._lock:
+        with NATIVE_LOCK, self._lock:
             if not self._name:
                 paths = [os.path.join(self._folder, file) for file in FILES]
                 parts = weights.digest(*filter(os.path.isfile, paths)), repr(sorted(self._settings.items()))
@@ -68,15 +68,15 @@ class OnnxFolder:
         from holdfast.embedders.vectors import run_in_batches
 
         session, tokenizer = self._load()
-        with GATE:
-            cut = tokenizer.encode_batch([prefix + text for text in texts])
-        ids = [one.ids if text and not text.isspace() else [] for one, text in zip(cut, texts, strict=True)]
+        with NATIVE_LOCK:
+            encodings = tokenizer.encode_batch([prefix + text for text in texts])
+        ids = [encoding.ids if text and not text.isspace() else [] for encoding, text in zip(encodings, texts, strict=True)]
         run = session.first_vectors if self._settings["pooling"] == "first" else session.mean_vectors
         return run_in_batches(ids, 0, session.dim, run)
 
     def _load(self) -> tuple[Session, Any]:
         if self._loaded is None:
-            with GATE, self._lock:
+            with NATIVE_LOCK, self._lock:
                 if self._loaded is None:
                     from holdfast.embedders.session import Session
 
@@ -85,23 +85,23 @@ class OnnxFolder:
         return self._loaded
 
 
-def _load_tokenizer(path: str, most: int) -> Any:
+def _load_tokenizer(path: str, max_tokens: int) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise Trouble("the package tokenizers is not installed", weights.install_hint(PACKAGE)) from None
-    written = weights.read_text(path)
+    text = weights.read_text(path)
     try:
-        tokenizer = Tokenizer.from_str(written)
+        tokenizer = Tokenizer.from_str(text)
     except Exception as error:
         raise Damaged(f"{path} is not a tokenizer: {error}", "Put the model's own tokenizer.json there") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(most)
+    tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 
-def _settings(path: str) -> dict[str, str | int]:
-    """The defaults, and what the file says over them."""
+def _load_settings(path: str) -> dict[str, str | int]:
+    """Return the defaults, overridden by the settings of the file."""
     if not os.path.isfile(path):
         return DEFAULTS
     import tomllib

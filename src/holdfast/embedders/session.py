@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.config import disable_telemetry
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.embedders.vectors import mean_pool
 from holdfast.embedders.weights import install_hint
 from holdfast.errors import Damaged, Trouble
@@ -36,7 +36,7 @@ class Session:
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         except _runtime_errors() as error:
             raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
-        self._inputs = {one.name for one in self._session.get_inputs()}
+        self._inputs = {input.name for input in self._session.get_inputs()}
         output = self._session.get_outputs()[0]
         if not {"input_ids"} <= self._inputs <= _INPUTS or not isinstance(output.shape[-1], int):
             raise Damaged(f"the model takes {sorted(self._inputs)} and gives {output.name} {output.shape}", _OTHER_MODEL_HINT)
@@ -54,10 +54,10 @@ class Session:
         return np.asarray(rows[:, 0] if rows.ndim == 3 else rows, dtype=np.float32)
 
     def _run(self, ids: Ints, mask: Ints) -> Vectors:
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         try:
-            with GATE:
-                rows: Vectors = self._session.run([self._output], {name: given[name] for name in self._inputs})[0]
+            with NATIVE_LOCK:
+                rows: Vectors = self._session.run([self._output], {name: inputs[name] for name in self._inputs})[0]
         except _runtime_errors() as error:
             raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
         return rows

@@ -12,7 +12,7 @@ import threading
 from itertools import pairwise
 
 from holdfast.embedders import weights
-from holdfast.embedders.native_lock import GATE
+from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.errors import Damaged
 
 TYPE_CHECKING = False
@@ -62,16 +62,16 @@ class Static:
         """Return one row per word; rows are cached, because words repeat."""
         import numpy as np
 
-        known = self._words
-        if missing := [word for word in dict.fromkeys(words) if word not in known]:
-            if len(known) + len(missing) > _MAX_CACHED_WORDS:
-                known = self._words = {word: known[word] for word in dict.fromkeys(words) if word in known}
-            known.update(zip(missing, self.passages(missing), strict=True))
-        return np.stack([known[word] for word in words]) if words else np.zeros((0, self.dim), np.float32)
+        cached = self._words
+        if missing := [word for word in dict.fromkeys(words) if word not in cached]:
+            if len(cached) + len(missing) > _MAX_CACHED_WORDS:
+                cached = self._words = {word: cached[word] for word in dict.fromkeys(words) if word in cached}
+            cached.update(zip(missing, self.passages(missing), strict=True))
+        return np.stack([cached[word] for word in words]) if words else np.zeros((0, self.dim), np.float32)
 
     def _load(self) -> tuple[Vectors, _BytePairs]:
         if self._loaded is None:
-            with GATE, self._lock:
+            with NATIVE_LOCK, self._lock:
                 if self._loaded is None:
                     self._loaded = _load_table(), _load_tokenizer()
         return self._loaded
@@ -110,17 +110,17 @@ class _BytePairs:
 
     def ids(self, text: str) -> list[int]:
         """Return the token ids of a text."""
-        words, found = self._words, list[int]()
+        words, ids = self._words, list[int]()
         for word in _WORD.findall(_SPACE + text.replace(" ", _SPACE)) if text else ():
-            known = words.get(word)
-            found += self._split_new_word(word) if known is None else known
-        return found
+            cached = words.get(word)
+            ids += self._split_new_word(word) if cached is None else cached
+        return ids
 
     def _split_new_word(self, word: str) -> tuple[int, ...]:
         if len(self._words) >= _MAX_CACHED_SPLITS:
             self._words.clear()
-        made = self._words[word] = self._split_word(word)
-        return made
+        ids = self._words[word] = self._split_word(word)
+        return ids
 
     def _split_word(self, word: str) -> tuple[int, ...]:
         parts = list(word)

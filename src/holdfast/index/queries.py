@@ -124,7 +124,7 @@ class IndexQueries:
     def find_passages(self, scores: dict[int, float], filter: SearchFilter) -> list[FoundPassage]:
         """Return those of these passages that pass the filter, the lowest number first; a passage's score is the negative."""
         found = [row.to_passage(-scores[row.id]) for row in self.find_rows(scores, filter)]
-        return sorted(found, key=lambda one: -one.score)
+        return sorted(found, key=lambda passage: -passage.score)
 
     def find_rows(self, ids: Iterable[int], filter: SearchFilter) -> list[PassageRow]:
         """Return the rows of those of these passages that pass the filter."""
@@ -310,9 +310,7 @@ class IndexQueries:
             for row, settled in self._settle(rows, filter.scopes, at, archived=True)
         ]  # fmt: skip
 
-    def find_stating_passages(
-        self, names: Iterable[str], filter: SearchFilter, now: str, most: int
-    ) -> list[StatingPassage]:
+    def find_stating_passages(self, names: Iterable[str], filter: SearchFilter, now: str, most: int) -> list[StatingPassage]:
         """Return the passages that state a fact which holds now and has one of these names (folded) as subject or label."""
         values = filter.parameters() | {"now": now}
         rows = [StatingPassage(*row) for row in self._rows("stating_passages", names=[*names], most=most, **values)]

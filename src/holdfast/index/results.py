@@ -347,19 +347,22 @@ class SearchResult(Record):
 
 def keyword_result(found: list[FoundPassage], explain: bool, reason: str = "") -> SearchResult:
     """Return the result of a keyword search; only BM25 explains its order."""
-    why = {one.passage: {"bm25": [round(one.score, 3)] * 2} for one in found} if explain else {}
-    return SearchResult(found, "keyword", reason, why)
+    explanations = {passage.passage: {"bm25": [round(passage.score, 3)] * 2} for passage in found} if explain else {}
+    return SearchResult(found, "keyword", reason, explanations)
 
 
-def rank_archived_lower(found: list[FoundPassage], why: Explanation) -> tuple[list[FoundPassage], Explanation]:
+def rank_archived_lower(found: list[FoundPassage], explanations: Explanation) -> tuple[list[FoundPassage], Explanation]:
     """Lower the scores of passages of archived notes, also in the explanation of the scores."""
-    if not any(one.archived for one in found):
-        return found, why
-    change = {one.passage: -abs(one.score) * (1 - ARCHIVED) for one in found if one.archived}
+    if not any(passage.archived for passage in found):
+        return found, explanations
+    change = {passage.passage: -abs(passage.score) * (1 - ARCHIVED) for passage in found if passage.archived}
     explained = {
-        id: {**signals, "archived": [1.0, round(change[id], 3)]} if id in change else signals for id, signals in why.items()
+        id: {**signals, "archived": [1.0, round(change[id], 3)]} if id in change else signals
+        for id, signals in explanations.items()
     }
-    return [one.replace(score=one.score + change[one.passage]) if one.archived else one for one in found], explained
+    return [
+        passage.replace(score=passage.score + change[passage.passage]) if passage.archived else passage for passage in found
+    ], explained
 
 
 def passage_location(found: FoundPassage) -> tuple[str, str, str]:

@@ -100,7 +100,7 @@ class Change:
             fields["folder_term"] = folder_term(folder)
             self._passages.append(fields)
             if passage.source and passage.source.made_from:
-                self._made.extend([{"passage": fields["id"], "what": what} for what in passage.source.made_from])
+                self._made.extend([{"passage": fields["id"], "what": source} for source in passage.source.made_from])
             if not passage.past:
                 self._folders.grow(folder, fields["words"])
         self._facts.extend([fact_fields(doc, fact) for fact in facts])

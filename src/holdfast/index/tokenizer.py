@@ -1,10 +1,9 @@
-"""The words of a text, in whatever script, as the catalogue keeps them and as a question asks for them. Pure.
+"""Split a text in any script into index terms, and a query into the terms to look for. Pure.
 
-A word is folded (case, accents) and stemmed. A compound as programmers write them (`snake_case`, `camelCase`, a path, a
-version) is kept whole and in its parts. Scripts that do not space their words (Chinese, Japanese, Thai and their kin) are
-cut into single signs and pairs. A long word is also kept backwards, so that its last part is found too
-(`Datenbankverbindung` by `Verbindung`); its first part is found because it begins so. An emoji is kept as itself and by
-its name.
+A word is folded (case, accents) and stemmed. A compound of programmers (`snake_case`, `camelCase`, a path, a version) is kept
+both whole and in its parts. Scripts without spaces between words (Chinese, Japanese, Thai and similar) are split into single
+characters and pairs. A long word is also kept backwards, so that its last part is found too (`Datenbankverbindung` by
+`Verbindung`); its first part is found as a prefix. An emoji is kept as itself and by its name.
 """
 
 from __future__ import annotations
@@ -20,28 +19,32 @@ if TYPE_CHECKING:
 
 _JOINS = r"[_./:@\-'’+#&]+"
 _TOKEN = pattern(rf"[A-Za-z0-9]+(?:{_JOINS}[A-Za-z0-9]+)*(?:\+\+|#)?")
-_MARKS = "\u0591-\u05c7\u0900-\u0dff\u0e31-\u0e4e\u0eb1-\u0ecd\u102b-\u103e\u17b4-\u17d3"  # vowels that are no letters
-_LETTERS = rf"(?:[^\W_]|[{_MARKS}])+"
-_WIDE = pattern(rf"{_LETTERS}(?:{_JOINS}{_LETTERS})*(?:\+\+|#)?|[^\w\s\x00-\xb6\u2010-\u203f{_MARKS}]")
+_VOWEL_MARKS = (
+    "\u0591-\u05c7\u0900-\u0dff\u0e31-\u0e4e\u0eb1-\u0ecd\u102b-\u103e\u17b4-\u17d3"  # vowel signs, which are not letters
+)
+_LETTERS = rf"(?:[^\W_]|[{_VOWEL_MARKS}])+"
+_UNICODE_TOKEN = pattern(rf"{_LETTERS}(?:{_JOINS}{_LETTERS})*(?:\+\+|#)?|[^\w\s\x00-\xb6\u2010-\u203f{_VOWEL_MARKS}]")
 _PIECE = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ASKED = pattern(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[A-Za-z]*")  # who asks for e42 does not mean every e and 42
-_SIGNS = pattern(
+_QUERY_PIECE = pattern(
+    r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[A-Za-z]*"
+)  # a query for e42 does not mean every e and 42
+_UNSPACED = pattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
 )
-_LONG = 10  # letters from which a word may be made of several
-_MOST = 64  # letters of a word; what is longer is cut
+_LONG_LETTERS = 10  # letters from which on a word may be a compound
+_MAX_LETTERS = 64  # letters of a term; longer words are truncated
 _BACKWARDS = "_"
-_AROUND = "!\"$%&'()*,-./:;<=>?@[\\]^_`{|}~"  # what stands around a word and never belongs to it; in c++ and c# it does
+_PUNCTUATION = "!\"$%&'()*,-./:;<=>?@[\\]^_`{|}~"  # never part of a word, unlike + and # in c++ and c#
 _APOSTROPHES = str.maketrans("", "", "'’")
-_PLAIN = str.maketrans(dict.fromkeys("./:@-+#&", "_"))
+_TO_UNDERSCORE = str.maketrans(dict.fromkeys("./:@-+#&", "_"))
 _ARABIC = {"أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ة": "ه", "ـ": None}
 _LATIN = {
     "ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d",
     "Đ": "D", "ð": "d", "Ð": "D", "þ": "th", "Þ": "Th", "ı": "i",
 }  # fmt: skip
-_ALIKE = str.maketrans({**_ARABIC, **_LATIN})  # letters that people write in two ways, and Unicode does not take apart
-_ACCENTS = dict.fromkeys(  # and signs that only say how another looks
+_SAME_LETTERS = str.maketrans({**_ARABIC, **_LATIN})  # variant letters that Unicode does not decompose
+_ACCENTS = dict.fromkeys(  # and characters that only modify another
     [*range(0x300, 0x370), *range(0x64B, 0x660), *range(0xFE00, 0xFE10), *range(0x1F3FB, 0x1F400), 0x200D]
 )
 _SCRIPTS = (("Ͱ", "Ͽ", "greek"), ("Ѐ", "ԯ", "russian"), ("؀", "ۿ", "arabic"))
@@ -56,201 +59,202 @@ _COMMON = (
     "what's when when's where where's which while who who's whom why why's will with won't would wouldn't you you'd you'll "
     "you're you've your yours yourself yourselves also may might must shall us "
 )
-COMMON = frozenset(_COMMON.split())  # what means nothing by itself, in English; elsewhere its being everywhere tells
-POSTINGS = 6_000  # how many mentions of words one search looks through: the rarest words first,
-_RAREST = 2  # and so many whatever it costs
-_MOST_SEEN = 50_000
-_FEW = 8  # words
-_LONGER = 20  # words that are looked for in the place of one that nobody wrote exactly so
+COMMON = frozenset(_COMMON.split())  # English words without a meaning of their own; in other languages their frequency shows it
+POSTINGS = 6_000  # postings that one search reads: the rarest terms first,
+_MIN_RAREST = 2  # and at least this many terms
+_MAX_CACHED = 50_000
+_MAX_CACHED_TERMS = 8  # words
+_MAX_LONGER = 20  # terms that replace one without an exact match
 _stemmers: dict[str, Any] = {}
 
 
 def index_terms(text: str) -> list[str]:
-    """What the catalogue keeps of a text: its words in their order, and where one can be found by more than itself, what
-    else it can be found by."""
-    if len(_seen) > _MOST_SEEN:
-        _seen.clear()
-    pieces = [text] if "＇" in text else text.split()  # no token has a space in it; what an odd ' means depends on the others
-    return list(chain.from_iterable(map(_seen.__getitem__, pieces)))
+    """Return the terms of a text for the index: its words in order, each with the other terms that find it."""
+    if len(_term_cache) > _MAX_CACHED:
+        _term_cache.clear()
+    pieces = [text] if "＇" in text else text.split()  # a token has no space; a wide apostrophe depends on its context
+    return list(chain.from_iterable(map(_term_cache.__getitem__, pieces)))
 
 
 def query_terms(text: str) -> dict[str, str]:
-    """The words to look for, each once and in their order, each with the word as it was asked; common ones only where there
-    are no others."""
-    every: dict[str, str] = {}
-    found: dict[str, str] = {}
-    for token in _plain(text) or tokens(text):
+    """Return the terms to look for, in order, each with the word of the query; common words only if there are no others."""
+    all_terms: dict[str, str] = {}
+    terms: dict[str, str] = {}
+    for token in _split_plain(text) or tokens(text):
         word = token.lower()
-        for term in _parts(token, asked=True):
-            every.setdefault(term, word)
+        for term in _split_token(token, for_query=True):
+            all_terms.setdefault(term, word)
             if word not in COMMON:
-                found.setdefault(term, word)
-    return found or every
+                terms.setdefault(term, word)
+    return terms or all_terms
 
 
 def prefixes(term: str, word: str) -> list[str]:
-    """Beginnings under which a word that nobody wrote exactly so may still be found: of longer words, and backwards."""
-    if len(word) < 4 or not word.isalpha() or (not word.isascii() and _SIGNS.match(word)):
+    """Return prefixes under which a word without an exact match may still be found: of longer words, and of words backwards."""
+    if len(word) < 4 or not word.isalpha() or (not word.isascii() and _UNSPACED.match(word)):
         return []
     return [term, _BACKWARDS + word[::-1]]
 
 
 def resolve_terms(
-    query: str, frequencies: Callable[[list[str]], dict[str, int]], beginning: Callable[[str], list[str]]
+    query: str, count_terms: Callable[[list[str]], dict[str, int]], terms_by_prefix: Callable[[str], list[str]]
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """The words to look for, each with the word as asked, and how common each is. One that nobody wrote exactly so is
-    replaced by those that begin with it, or that end with it."""
+    """Return the terms to look for, each with the word of the query, and how many passages have each.
+
+    A term that no passage has is replaced by terms that begin with it, or end with it."""
     terms = query_terms(query)
-    common = frequencies(list(terms))
+    counts = count_terms(list(terms))
     for term, word in list(terms.items()):
-        if term not in common:
-            for start in prefixes(term, word):
-                more = _longer(beginning(start), terms, frequencies)
-                terms.update(dict.fromkeys(more, word))
-                common.update(more)
-    return terms, common
+        if term not in counts:
+            for prefix in prefixes(term, word):
+                longer = _count_longer(terms_by_prefix(prefix), terms, count_terms)
+                terms.update(dict.fromkeys(longer, word))
+                counts.update(longer)
+    return terms, counts
 
 
-def _longer(
-    every: list[str], known: Mapping[str, str], frequencies: Callable[[list[str]], dict[str, int]]
+def _count_longer(
+    candidates: list[str], known: Mapping[str, str], count_terms: Callable[[list[str]], dict[str, int]]
 ) -> dict[str, int]:
-    """Of words, the commonest first, so many that are written where one looks, each with how common it is there."""
+    """Return the most common of these terms that occur in the searched folders, each with its count."""
     found: dict[str, int] = {}
-    for first in range(0, len(every), _LONGER):
-        some = [one for one in every[first : first + _LONGER] if one not in known]
-        here = frequencies(some)
-        found.update(list(here.items())[: _LONGER - len(found)])
-        if len(here) == len(some) or len(found) == _LONGER:
-            break  # else others wrote them
+    for first in range(0, len(candidates), _MAX_LONGER):
+        batch = [term for term in candidates[first : first + _MAX_LONGER] if term not in known]
+        counts = count_terms(batch)
+        found.update(list(counts.items())[: _MAX_LONGER - len(found)])
+        if len(counts) == len(batch) or len(found) == _MAX_LONGER:
+            break  # otherwise some are only in other folders
     return found
 
 
-def rarest_terms(terms: Mapping[str, str], common: Mapping[str, int], least: int = _RAREST) -> list[str]:
-    """The words a search starts from, `least` whatever they cost: common ones add to an order that the rare ones have nearly
-    made."""
-    chosen: list[str] = []
+def rarest_terms(terms: Mapping[str, str], counts: Mapping[str, int], least: int = _MIN_RAREST) -> list[str]:
+    """Return the terms that a search starts from, at least `least` of them: common terms hardly change the order that the rare
+    ones give."""
+    rarest: list[str] = []
     total = 0
-    for term in sorted([term for term in terms if term in common], key=lambda term: common[term]):
-        if len(chosen) >= least and total + common[term] > POSTINGS:
+    for term in sorted([term for term in terms if term in counts], key=lambda term: counts[term]):
+        if len(rarest) >= least and total + counts[term] > POSTINGS:
             break
-        chosen.append(term)
-        total += common[term]
-    return chosen
+        rarest.append(term)
+        total += counts[term]
+    return rarest
 
 
 def fold_accents(text: str) -> str:
-    """Without accents and odd forms of letters; case is still there, since it divides `camelCase`."""
+    """Return the text without accents and variant letters; upper case stays, since it divides `camelCase`."""
     if text.isascii():
         return text
     import unicodedata
 
-    loose = unicodedata.normalize("NFKD", text).replace("и\u0306", "й").replace("И\u0306", "Й")  # another letter, no accent
-    return unicodedata.normalize("NFC", loose.translate(_ACCENTS)).translate(_ALIKE)
+    decomposed = (
+        unicodedata.normalize("NFKD", text).replace("и\u0306", "й").replace("И\u0306", "Й")
+    )  # й is a letter, not an accent
+    return unicodedata.normalize("NFC", decomposed.translate(_ACCENTS)).translate(_SAME_LETTERS)
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text as they stand there, for `kept` and `asked` to be asked again of each."""
-    found: list[str] = _TOKEN.findall(text) if text.isascii() else _WIDE.findall(fold_accents(text.replace("’", "'")))
+    """Return the words of a text as written; `index_terms` and `query_terms` may be applied to each."""
+    found: list[str] = _TOKEN.findall(text) if text.isascii() else _UNICODE_TOKEN.findall(fold_accents(text.replace("’", "'")))
     if "'" not in text and "’" not in text:
         return found
     return [token[:-2] if token.endswith(("'s", "'S")) else token for token in found]
 
 
-def _plain(text: str) -> list[str]:
-    """The same of a question of plain words, which needs no patterns: loading those takes a tenth of a cold recall."""
-    words = [word.strip(_AROUND) for word in text.split()] if text.isascii() else []
+def _split_plain(text: str) -> list[str]:
+    """Return the words of a query of plain words without regular expressions: loading those takes a tenth of a cold recall."""
+    words = [word.strip(_PUNCTUATION) for word in text.split()] if text.isascii() else []
     return [word for word in words if word] if all(word.isalnum() or not word for word in words) else []
 
 
-class _Seen(dict[str, tuple[str, ...]]):
-    """What is kept of each piece of text seen before; a long one seldom comes again."""
+class _TermCache(dict[str, tuple[str, ...]]):
+    """The terms of each piece of text seen before; long pieces seldom repeat and are not cached."""
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        if piece.isascii() and piece.isdigit():  # of which there are too many to remember
-            return (piece[:_MOST],)
-        words = tuple([word for token in tokens(piece) for word in _parts(token, asked=False)])
-        if len(piece) <= _MOST and len(words) <= _FEW:
+        if piece.isascii() and piece.isdigit():  # too many to cache
+            return (piece[:_MAX_LETTERS],)
+        words = tuple([word for token in tokens(piece) for word in _split_token(token, for_query=False)])
+        if len(piece) <= _MAX_LETTERS and len(words) <= _MAX_CACHED_TERMS:
             self[piece] = words
         return words
 
 
-_seen = _Seen()
+_term_cache = _TermCache()
 
 
-def _parts(token: str, asked: bool) -> Iterator[str]:
-    """The words in one token; of several, the whole comes first."""
+def _split_token(token: str, for_query: bool) -> Iterator[str]:
+    """Yield the terms of one token; of a compound, the whole comes first."""
     if len(token) == 1 and not token.isalnum():
-        yield from _emoji(token, asked)
+        yield from _emoji_terms(token, for_query)
         return
     token = token.translate(_APOSTROPHES) if "'" in token or "’" in token else token
     pieces = [piece for piece in token.replace(":", "/").replace("@", "/").replace("&", "/").split("/") if piece]
     for piece in pieces:
-        yield from _compound(piece, asked)
+        yield from _split_compound(piece, for_query)
 
 
-def _compound(piece: str, asked: bool) -> Iterator[str]:
-    whole = (piece if piece.isalnum() else piece.translate(_PLAIN)).lower()[:_MOST]
-    if whole.isdigit():
-        yield whole
+def _split_compound(piece: str, for_query: bool) -> Iterator[str]:
+    full = (piece if piece.isalnum() else piece.translate(_TO_UNDERSCORE)).lower()[:_MAX_LETTERS]
+    if full.isdigit():
+        yield full
         return
     if not piece.isascii():
-        yield from _foreign(piece, asked)
+        yield from _split_non_ascii(piece, for_query)
         return
     if piece.isalpha() and (piece.islower() or piece.isupper() or piece.istitle()):
-        small = [piece.lower()]
+        words = [piece.lower()]
     else:
-        small = [part.lower() for part in (_ASKED if asked else _PIECE).findall(piece)]
-    if len(small) > 1:
-        yield whole.strip(_BACKWARDS) if whole[-1:].isalnum() else whole
-        if len(small) > 2 and small[0] == "v" and whole[1:2].isdigit():
-            yield whole[1:]
-    for word in small:
-        yield from _word(word, asked)
-    if len(small) == 1 and len(whole) > len(small[0]):  # c++, c#
-        yield whole
+        words = [part.lower() for part in (_QUERY_PIECE if for_query else _PIECE).findall(piece)]
+    if len(words) > 1:
+        yield full.strip(_BACKWARDS) if full[-1:].isalnum() else full
+        if len(words) > 2 and words[0] == "v" and full[1:2].isdigit():
+            yield full[1:]
+    for word in words:
+        yield from _word_terms(word, for_query)
+    if len(words) == 1 and len(full) > len(words[0]):  # c++, c#
+        yield full
 
 
-def _word(word: str, asked: bool) -> Iterator[str]:
-    yield _stem(word) if word.isalpha() else word[:_MOST]
-    if len(word) >= _LONG and not asked:
-        yield _BACKWARDS + word[:_MOST][::-1]
+def _word_terms(word: str, for_query: bool) -> Iterator[str]:
+    yield _stem(word) if word.isalpha() else word[:_MAX_LETTERS]
+    if len(word) >= _LONG_LETTERS and not for_query:
+        yield _BACKWARDS + word[:_MAX_LETTERS][::-1]
 
 
-def _foreign(piece: str, asked: bool) -> Iterator[str]:
-    """Words that are not all ASCII: of one that mixes scripts, each stretch by itself."""
-    for joined in piece.translate(_PLAIN).split("_"):
+def _split_non_ascii(piece: str, for_query: bool) -> Iterator[str]:
+    """Yield the terms of a word that is not ASCII; where it mixes scripts, of each part by itself."""
+    for part in piece.translate(_TO_UNDERSCORE).split("_"):
         end = 0
-        for run in _SIGNS.finditer(joined):
+        for run in _UNSPACED.finditer(part):
             if run.start() > end:
-                yield from _word(joined[end : run.start()].lower(), asked)
-            yield from _signs(run[0], asked)
+                yield from _word_terms(part[end : run.start()].lower(), for_query)
+            yield from _sign_terms(run[0], for_query)
             end = run.end()
-        if end < len(joined):
-            yield from _word(joined[end:].lower(), asked)
+        if end < len(part):
+            yield from _word_terms(part[end:].lower(), for_query)
 
 
-def _signs(run: str, asked: bool) -> Iterator[str]:
-    """Pairs of signs; single ones too where they are kept, and asked for where there is only one."""
-    if not asked or len(run) == 1:
+def _sign_terms(run: str, for_query: bool) -> Iterator[str]:
+    """Yield pairs of characters; also single ones for the index, and for a query of a single one."""
+    if not for_query or len(run) == 1:
         yield from run
     for first in range(len(run) - 1):
         yield run[first : first + 2]
 
 
-def _emoji(sign: str, asked: bool) -> Iterator[str]:
+def _emoji_terms(sign: str, for_query: bool) -> Iterator[str]:
     import unicodedata
 
     if unicodedata.category(sign) != "So":
         return
     yield f"emoji{ord(sign):x}"
-    if not asked:
+    if not for_query:
         for word in unicodedata.name(sign, "").lower().replace("-", " ").split():
             yield _stem(word)
 
 
 def _stem(word: str) -> str:
-    """The stem, by the rules of the language its script suggests."""
-    word = word[:_MOST]
+    """Return the stem, by the rules of the language that the word's script suggests."""
+    word = word[:_MAX_LETTERS]
     language = "english"
     if not word.isascii():
         language = next((name for first, last, name in _SCRIPTS if first <= word[0] <= last), "english")
@@ -259,4 +263,4 @@ def _stem(word: str) -> str:
         from Stemmer import Stemmer
 
         stemmer = _stemmers[language] = Stemmer(language)
-    return str(stemmer.stemWord(word)) or word  # some Greek words are endings and nothing else
+    return str(stemmer.stemWord(word)) or word  # some Greek words consist of an ending only

@@ -3,7 +3,7 @@
 A block holds the vectors of one model and one folder: for each slot the passage it belongs to, its signs (one bit a number)
 and its numbers (one byte each). A vector is added by writing its slot in place, and removed by zeroing it. A process that
 searches keeps the signs in memory (and the numbers unless there are many), and reads again only the blocks that changed.
-numpy is imported by searches, not by those who only remove vectors.
+numpy is imported by searches only, not by code that removes vectors.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class BlockWriter:
         by_folder: dict[int, list[tuple[int, NDArray[Any]]]] = {}
         for folder, passage, vector in rows:
             by_folder.setdefault(folder, []).append((passage, vector))
-        for folder, some in by_folder.items():
-            while some:
+        for folder, vectors in by_folder.items():
+            while vectors:
                 block, used = self._open_block(model, folder)
-                fits, some = some[: SLOTS - used], some[SLOTS - used :]
-                self._fill(model, folder, block, used, fits)
+                fits, vectors = vectors[: SLOTS - used], vectors[SLOTS - used :]
+                self._write_slots(model, folder, block, used, fits)
 
     def _open_block(self, model: Model, folder: int) -> tuple[int, int]:
         """Return a block with free slots, and how many slots are used."""
@@ -89,7 +89,8 @@ class BlockWriter:
         self._db.execute(self._sql["add_block"], {"model": model.id, "folder": folder, **sizes})
         return int(self._db.last_insert_rowid()), 0
 
-    def _fill(self, model: Model, folder: int, block: int, used: int, rows: list[tuple[int, NDArray[Any]]]) -> None:
+    def _write_slots(self, model: Model, folder: int, block: int, used: int, rows: list[tuple[int, NDArray[Any]]]) -> None:
+        """Write vectors to the next free slots of a block."""
         import numpy as np
 
         ids = np.array([passage for passage, _ in rows], dtype="<i8")
@@ -97,22 +98,22 @@ class BlockWriter:
         self._write(block, "ids", used * 8, ids.tobytes())
         self._write(block, "signs", used * signs.shape[1], signs.tobytes())
         self._write(block, "numbers", used * model.dim, numbers.tobytes())
-        grown = {"model": model.id, "folder": folder, "used": used + len(rows)}
-        self._db.execute(self._sql["grow_block"], {**grown, "block": block, "sum": checksum(grown)})
-        places = [
+        fields = {"model": model.id, "folder": folder, "used": used + len(rows)}
+        self._db.execute(self._sql["grow_block"], {**fields, "block": block, "sum": checksum(fields)})
+        slot_rows = [
             {
                 "passage": int(owner) // PIECES, "block": block, "slot": slot,
                 "sum": slot_checksum(owner.tobytes(), slot_signs.tobytes(), slot_numbers.tobytes()),
             }
             for slot, (owner, slot_signs, slot_numbers) in enumerate(zip(ids, signs, numbers, strict=True), used)
         ]  # fmt: skip
-        self._db.executemany(self._sql["add_place"], places)
+        self._db.executemany(self._sql["add_place"], slot_rows)
 
     def remove(self, passages: Iterable[int]) -> None:
         """Zero every slot of these passages."""
         for passage in passages:
-            places: list[Any] = self._db.execute(self._sql["places"], {"passage": passage}).fetchall()
-            for block, slot, dim in places:
+            slots: list[Any] = self._db.execute(self._sql["places"], {"passage": passage}).fetchall()
+            for block, slot, dim in slots:
                 width = -(-dim // 8)
                 self._write(block, "ids", slot * 8, bytes(8))
                 self._write(block, "signs", slot * width, bytes(width))
@@ -138,25 +139,25 @@ def pack(vectors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     import numpy as np
 
     signs = np.packbits(vectors > 0, axis=1)
-    most = np.abs(vectors).max(axis=1, keepdims=True)
-    most[most == 0] = 1
-    return signs, np.rint(vectors * (127 / most)).astype(np.int8)
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    largest[largest == 0] = 1
+    return signs, np.rint(vectors * (127 / largest)).astype(np.int8)
 
 
 def unpack(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return the unit vectors of packed numbers."""
     import numpy as np
 
-    loose = numbers.astype(np.float32)
-    loose *= _scales(loose)[:, None]
-    return loose
+    vectors = numbers.astype(np.float32)
+    vectors *= _compute_scales(vectors)[:, None]
+    return vectors
 
 
-def _scales(loose: NDArray[Any]) -> NDArray[Any]:
+def _compute_scales(rows: NDArray[Any]) -> NDArray[Any]:
     """Return the factor that makes each row a unit vector."""
     import numpy as np
 
-    lengths = np.sqrt(np.einsum("ij,ij->i", loose, loose))
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     lengths[lengths == 0] = 1
     scales: NDArray[Any] = 1 / lengths
     return scales
@@ -198,11 +199,11 @@ class FolderVectors:
         """Make room for all blocks; start again when one is gone, or when the numbers are to be kept in another form."""
         import numpy as np
 
-        there = {block for block, _, _ in stamps}
-        slots = len(there) * SLOTS
+        blocks = {block for block, _, _ in stamps}
+        slots = len(blocks) * SLOTS
         kind = np.float32 if slots <= EXACT else np.int8 if slots * self._model.dim <= CACHED_BYTES else None
         same = kind is None if self._numbers is None else self._numbers.dtype == kind
-        if not same or not there.issuperset(self._blocks):
+        if not same or not blocks.issuperset(self._blocks):
             self.__init__(self._model)  # type: ignore[misc]
         if slots > len(self._ids):
             room = slots + slots // 4 // SLOTS * SLOTS
@@ -219,10 +220,10 @@ class FolderVectors:
         ids, signs, packed = block
         slots = slice(position * SLOTS, position * SLOTS + SLOTS)
         self._ids[slots] = np.frombuffer(ids, dtype="<i8")
-        self._signs[:, slots] = _as_words(np.frombuffer(signs, np.uint8).reshape(SLOTS, -1)).T
+        self._signs[:, slots] = _to_words(np.frombuffer(signs, np.uint8).reshape(SLOTS, -1)).T
         if self._numbers is not None:
             numbers = np.frombuffer(packed, np.int8).reshape(SLOTS, self._model.dim)
-            self._scales[slots] = _scales(numbers.astype(np.float32))
+            self._scales[slots] = _compute_scales(numbers.astype(np.float32))
             self._numbers[slots] = unpack(numbers) if self._numbers.dtype == np.float32 else numbers
 
     def find_nearest(self, query: NDArray[Any], most: int, fetch: Fetch) -> list[int]:
@@ -235,32 +236,32 @@ class FolderVectors:
             scores = np.vecdot(self._numbers[:slots], query)  # unlike `@`, it never waits for another core
             best = top_passages(np.where(ids > 0, scores, -2), ids // PIECES, most)
         else:
-            near = _smallest(self._distances(query, ids), _POOL if self._numbers is not None else _POOL_ON_DISK)
-            best = near[top_passages(self._similarity(near, query, fetch), ids[near] // PIECES, most)]
+            near = _find_smallest(self._count_differences(query, ids), _POOL if self._numbers is not None else _POOL_ON_DISK)
+            best = near[top_passages(self._compute_similarity(near, query, fetch), ids[near] // PIECES, most)]
         return list(dict.fromkeys([owner // PIECES for owner in ids[best].tolist() if owner]))[:most]
 
-    def _distances(self, query: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
+    def _count_differences(self, query: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
         """Return in how many signs each slot differs from the query; for an empty slot more than there are."""
         import numpy as np
 
-        wanted = _as_words(np.packbits(query > 0)[None])[0]
-        total = np.zeros(len(ids), np.uint16)
+        query_words = _to_words(np.packbits(query > 0)[None])[0]
+        differences = np.zeros(len(ids), np.uint16)
         for start in range(0, len(ids), _SIGNS_BATCH):
-            some = total[start : start + _SIGNS_BATCH]
-            for column, word in zip(self._signs[:, start : start + len(some)], wanted, strict=True):
-                some += np.bitwise_count(column ^ word)
-        total[ids == 0] = 64 * self._words + 1
-        return total
+            batch = differences[start : start + _SIGNS_BATCH]
+            for column, word in zip(self._signs[:, start : start + len(batch)], query_words, strict=True):
+                batch += np.bitwise_count(column ^ word)
+        differences[ids == 0] = 64 * self._words + 1
+        return differences
 
-    def _similarity(self, slots: NDArray[Any], query: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
+    def _compute_similarity(self, slots: NDArray[Any], query: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
         """Return the cosine of each slot's vector and the query. Scaling the sums saves scaling every number."""
         import numpy as np
 
         if self._numbers is None:
-            like: NDArray[Any] = np.vecdot(self._vectors(slots, fetch), query)
+            cosines: NDArray[Any] = np.vecdot(self._take_vectors(slots, fetch), query)
         else:
-            like = np.vecdot(self._numbers.take(slots, axis=0).astype(np.float32), query) * self._scales[slots]
-        return like
+            cosines = np.vecdot(self._numbers.take(slots, axis=0).astype(np.float32), query) * self._scales[slots]
+        return cosines
 
     def vectors_of(self, passages: NDArray[Any], fetch: Fetch) -> FoundVectors:
         """Return the vectors of these passages."""
@@ -272,9 +273,9 @@ class FolderVectors:
             self._sorted = ids[order], order
         ids, order = self._sorted
         owners, found = find_runs(ids, passages)
-        return owners, ids[found] % PIECES, self._vectors(order[found], fetch)
+        return owners, ids[found] % PIECES, self._take_vectors(order[found], fetch)
 
-    def _vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
+    def _take_vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
         import numpy as np
 
         if not len(slots):
@@ -292,8 +293,8 @@ def find_runs(owners: NDArray[Any], passages: NDArray[Any]) -> tuple[NDArray[Any
 
     first, last = np.searchsorted(owners, passages * PIECES), np.searchsorted(owners, passages * PIECES + PIECES)
     counts = last - first
-    places = np.repeat(np.arange(len(passages)), counts)
-    return places, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(places))
+    positions = np.repeat(np.arange(len(passages)), counts)
+    return positions, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(positions))
 
 
 def _extend(rows: NDArray[Any], length: int) -> NDArray[Any]:
@@ -305,7 +306,7 @@ def _extend(rows: NDArray[Any], length: int) -> NDArray[Any]:
     return extended
 
 
-def _as_words(signs: NDArray[Any]) -> NDArray[Any]:
+def _to_words(signs: NDArray[Any]) -> NDArray[Any]:
     """Return rows of packed signs as words of 64 bits, the last one padded with zeros."""
     import numpy as np
 
@@ -317,34 +318,34 @@ def _as_words(signs: NDArray[Any]) -> NDArray[Any]:
 def top_passages(scores: NDArray[Any], passages: NDArray[Any], most: int) -> NDArray[Any]:
     """Return the positions of the highest scores, enough to name `most` passages: a long one has many vectors."""
     count = most * 2
-    while len(set(passages[(best := _top(scores, count))].tolist())) <= most and count < len(scores):
+    while len(set(passages[(best := _find_highest(scores, count))].tolist())) <= most and count < len(scores):
         count *= 8
     return best
 
 
-def _top(scores: NDArray[Any], most: int) -> NDArray[Any]:
+def _find_highest(scores: NDArray[Any], most: int) -> NDArray[Any]:
     """Return the positions of the highest scores, highest first; of equal scores the first."""
     import numpy as np
 
     if len(scores) > most:
-        some = np.argpartition(-scores, most)[:most]
-        some.sort()
-        return some[np.argsort(-scores[some], kind="stable")]
+        best = np.argpartition(-scores, most)[:most]
+        best.sort()
+        return best[np.argsort(-scores[best], kind="stable")]
     return np.argsort(-scores, kind="stable")
 
 
-def _smallest(distances: NDArray[Any], most: int) -> NDArray[Any]:
+def _find_smallest(distances: NDArray[Any], most: int) -> NDArray[Any]:
     """Return the positions of the smallest distances, and of all that equal the last one. They are counted, not sorted: the
     numbers are small, and that is faster."""
     import numpy as np
 
-    upto = np.cumsum(np.bincount(distances))
-    return np.flatnonzero(distances <= np.searchsorted(upto, min(most, len(distances))))
+    counts = np.cumsum(np.bincount(distances))
+    return np.flatnonzero(distances <= np.searchsorted(counts, min(most, len(distances))))
 
 
-def _follows(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether a slot is directly behind another, so that both can be read at once."""
-    return one[0] == other[0] and one[1] + 1 == other[1]
+def _is_next_slot(slot: tuple[int, int], next_slot: tuple[int, int]) -> bool:
+    """Return whether the second slot directly follows the first, so that both can be read at once."""
+    return slot[0] == next_slot[0] and slot[1] + 1 == next_slot[1]
 
 
 class SqliteVectors:
@@ -411,13 +412,13 @@ class SqliteVectors:
         """Add the vectors and pieces of passages that were waiting, unless another process was faster; return the model."""
         last = done[-1].passage
         with self._database.transaction() as db:
-            there: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": last})}
+            present: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": last})}
             db.execute(self._sql["model_done"], {"model": model.id, "before": model.done, "done": last})
             if db.changes():
-                mine = [piece | {"sum": checksum(piece)} for piece in pieces if piece["passage"] in there]
-                db.executemany(self._sql["add_piece"], mine)
-                BlockWriter(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in there])
-        return next((one for one in self.list_models() if one.id == model.id), model)
+                present_pieces = [piece | {"sum": checksum(piece)} for piece in pieces if piece["passage"] in present]
+                db.executemany(self._sql["add_piece"], present_pieces)
+                BlockWriter(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in present])
+        return next((known for known in self.list_models() if known.id == model.id), model)
 
     def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """Return the passages of these folders with the most similar vectors."""
@@ -442,7 +443,7 @@ class SqliteVectors:
         key = self._database.generation, model.id, folder
         copy = self._copies.get(key)
         if copy is None:
-            self._copies = {known: one for known, one in self._copies.items() if known[0] == key[0]}
+            self._copies = {cached_key: copy for cached_key, copy in self._copies.items() if cached_key[0] == key[0]}
             copy = self._copies[key] = FolderVectors(model)
         content = self._database.content_version()
         if copy.content != content:
@@ -463,18 +464,25 @@ class SqliteVectors:
 
             numbers = np.zeros((len(slots), model.dim), np.int8)
             order = sorted(range(len(slots)), key=slots.__getitem__)
-            starts = [0, *[n for n in range(1, len(order)) if not _follows(slots[order[n - 1]], slots[order[n]])]]
+            starts = [
+                0,
+                *[
+                    position
+                    for position in range(1, len(order))
+                    if not _is_next_slot(slots[order[position - 1]], slots[order[position]])
+                ],
+            ]
             with self._database.lock:
                 db = self._database.connection()
                 try:
-                    opened = db.blob_open("main", "block", "numbers", slots[order[0]][0], False)
-                    with opened as blob:
+                    first = db.blob_open("main", "block", "numbers", slots[order[0]][0], False)
+                    with first as blob:
                         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
                             block, slot = slots[order[start]]
                             blob.reopen(block)
                             blob.seek(slot * model.dim)
-                            read = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
-                            numbers[order[start:end]] = read.reshape(-1, model.dim)
+                            block_numbers = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
+                            numbers[order[start:end]] = block_numbers.reshape(-1, model.dim)
                 except apsw.SQLError as error:
                     raise DatabaseReset("vectors went away while they were compared") from error
             return numbers

@@ -36,7 +36,7 @@ def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
     try:
         db.execute("BEGIN")
         check = _Check(db, sql, progress)
-        return check.pages() or check.rows() or check.passages() or check.vectors()
+        return check.check_pages() or check.check_rows() or check.check_passages() or check.check_vectors()
     except ERRORS as error:
         raise database.handle_error(error) from error
     finally:
@@ -63,11 +63,11 @@ class _Check:
     def __init__(self, db: apsw.Connection, sql: Sql, progress: Progress) -> None:
         self._db, self._sql, self._progress = db, sql, progress
 
-    def pages(self) -> str:
+    def check_pages(self) -> str:
         found = [str(message) for (message,) in self._db.execute(self._sql["integrity_check"])]
         return "" if found == ["ok"] else found[0]
 
-    def rows(self) -> str:
+    def check_rows(self) -> str:
         facts: Counter[int] = Counter()
         for row in self._read("fact_rows"):
             facts[row["doc"]] += 1
@@ -80,36 +80,36 @@ class _Check:
             return "a row is not what was written"
         return ""
 
-    def passages(self) -> str:
+    def check_passages(self) -> str:
         """Check each passage, and what is derived from all of them: terms, counts, and what they were made from."""
         terms = _TermCounts(), _TermCounts()  # of current and of past passages
         folders = list(self._read("folder_sizes"))
-        if any(checksum({"scope": one["scope"], "part": one["part"]}) != one["sum"] for one in folders):
+        if any(checksum({"scope": folder["scope"], "part": folder["part"]}) != folder["sum"] for folder in folders):
             return "a folder is not what was written"
-        counted = {one["id"]: (one["passages"], one["words"]) for one in folders}
-        sizes, made = dict.fromkeys(counted, (0, 0)), set()
+        counted = {folder["id"]: (folder["passages"], folder["words"]) for folder in folders}
+        sizes, made_from = dict.fromkeys(counted, (0, 0)), set()
         for row in self._read_with_progress("passage_rows", sum([passages for passages, _ in counted.values()])):
             folder = row.pop("of_folder")
             if checksum(row) != row["sum"] or folder not in sizes:
                 return "a text is not what was written"
             terms[row["past"]].add(row["id"], [folder_term(folder), *index_terms(row["names"]), *index_terms(row["text"])])
-            made.update([(what, row["id"]) for what in row["source"].split("\n")[_MADE_FROM_LINE:]])
+            made_from.update([(source, row["id"]) for source in row["source"].split("\n")[_MADE_FROM_LINE:]])
             if not row["past"]:
                 passages, words = sizes[folder]
                 sizes[folder] = passages + 1, words + row["words"]
-        if made != set(self._db.execute(self._sql["made_rows"])):
+        if made_from != set(self._db.execute(self._sql["made_rows"])):
             return "what notes were made from is not what was written"
         if sizes != counted:
             return "the counts of a folder are not those of what it holds"
-        return self._terms(*terms) or self._ranks([id for id, (passages, _) in sizes.items() if passages][:1])
+        return self._check_terms(*terms) or self._check_ranks([id for id, (passages, _) in sizes.items() if passages][:1])
 
-    def _ranks(self, folders: list[int]) -> str:
+    def _check_ranks(self, folders: list[int]) -> str:
         """Check the averages that a full-text table keeps: without them it cannot rank."""
         queries = [{"query": f'"{folder_term(folder)}"', "pool": 1} for folder in folders]
         found = [row for query in queries for row in self._db.execute(self._sql["match_now"], query)]
         return "" if all(rank is not None for _, rank in found) else "the averages of words are not what was written"
 
-    def _terms(self, *expected: _TermCounts) -> str:
+    def _check_terms(self, *expected: _TermCounts) -> str:
         self._db.execute(self._sql["term_instances"])
         for statement, terms in zip(("instances_now", "instances_past"), expected, strict=True):
             for term, occurrences, id_sum in self._db.execute(self._sql[statement]):
@@ -119,7 +119,7 @@ class _Check:
                 return _OTHER_WORDS
         return ""
 
-    def vectors(self) -> str:
+    def check_vectors(self) -> str:
         """Check that every used slot has its row in `place`, and holds what was written."""
         by_block = groupby(self._db.execute(self._sql["place_rows"]), itemgetter(0))
         block, rows = next(by_block, (0, iter(())))
@@ -160,12 +160,12 @@ def _has_slots(block: list[bytes], expected: list[SlotRow]) -> bool:
     columns = [memoryview(column) for column in block]
     used = len([owner for owner in columns[0].cast("q") if owner])
     for slot, passage, sum_ in expected:
-        owner, signs, numbers = (_slot(column, slot) for column in columns)
+        owner, signs, numbers = (_read_slot(column, slot) for column in columns)
         if slot_checksum(owner, signs, numbers) != sum_ or int.from_bytes(owner, "little") // PIECES != passage:
             return False
     return used == len(expected)
 
 
-def _slot(column: memoryview, slot: int) -> memoryview:
+def _read_slot(column: memoryview, slot: int) -> memoryview:
     width = len(column) // SLOTS
     return column[slot * width : slot * width + width]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_LOCK = "agents agents"  # of those who change agents or tokens
+_LOCK_NAME = "agents agents"  # held while agents or tokens are changed
 
 
 class Token(Record):
@@ -56,7 +56,7 @@ class TokenDigest(Record):
 
 
 class StoredToken(Record):
-    """What is stored of a token, and of the agent it belongs to."""
+    """The stored columns of a token and of the agent it belongs to."""
 
     digest: bytes
     expires: int | None
@@ -77,10 +77,10 @@ class Agents:
         return self._find(None)
 
     def get(self, name: str) -> Agent:
-        """Return one agent; raises NotFound."""
+        """Return one agent; raise NotFound if there is none."""
         found = self._find(name)
         if not found:
-            raise _unknown(name)
+            raise _unknown_agent_error(name)
         return found[0]
 
     def _find(self, name: str | None) -> List[Agent]:
@@ -98,9 +98,9 @@ class Agents:
         return {id: StoredToken(*fields) for id, *fields in rows}
 
     def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
-        """Add an agent, or let one in again that was revoked; raises Conflict if there is one of that name."""
+        """Add an agent, or let a revoked one in again; raise Conflict if there is an agent of that name."""
 
-        def work(transaction: Transaction) -> None:
+        def add_rows(transaction: Transaction) -> None:
             if _has_tokens(transaction, name):
                 rotate, revoke = command("agent rotate {}", name), command("agent revoke {}", name)
                 fix = Template(rotate, " gives it a new token, ", revoke, " ends it")
@@ -111,21 +111,21 @@ class Agents:
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, expires)
 
-        self._change(work, decision)
+        self._change(add_rows, decision)
 
     def add_first(self, name: str, *, role: str, token: TokenDigest, now: int, decision: Decision) -> bool:
         """Add the first agent; return False if there is any, also if another process was faster."""
         if self._database.read_current("agents.any"):
             return False
 
-        def work(transaction: Transaction) -> None:
+        def add_rows(transaction: Transaction) -> None:
             if transaction.run("agents.any"):
                 raise _NotFirst("another process was faster")
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, None)
 
         try:
-            self._change(work, decision)
+            self._change(add_rows, decision)
         except _NotFirst:
             return False
         except Unsure:  # the answer to COMMIT was lost: the token is there, or it is not
@@ -133,13 +133,13 @@ class Agents:
         return True
 
     def _has_token(self, id: str) -> bool:
-        """Return whether a token is kept; durable, so that also the standbys have it if the answer is yes."""
+        """Return whether a token is stored; durable, so that the standbys have it too if the answer is yes."""
 
-        def work(transaction: Transaction) -> bool:
-            transaction.lock(_LOCK)
+        def touch_token(transaction: Transaction) -> bool:
+            transaction.lock(_LOCK_NAME)
             return bool(transaction.run("agents.touch_token", id=id))
 
-        return self._database.write(work)
+        return self._database.write(touch_token)
 
     def rotate(
         self, name: str, *, token: TokenDigest, now: int, expires: int | None, grace_seconds: int, decision: Decision
@@ -148,9 +148,9 @@ class Agents:
 
         If no end is given, the new token lasts as long as the old one did."""
 
-        def work(transaction: Transaction) -> None:
+        def replace_tokens(transaction: Transaction) -> None:
             if not transaction.run("agents.list", name=name):
-                raise _unknown(name)
+                raise _unknown_agent_error(name)
             if not _has_tokens(transaction, name):
                 fix = Template(command("agent add {}", name), " lets it in again")
                 raise Conflict(f"the agent {name!r} is revoked", fix)
@@ -162,29 +162,29 @@ class Agents:
             else:
                 transaction.run("agents.revoke_tokens", agent=name, id=token.id, now=now)
 
-        self._change(work, decision)
+        self._change(replace_tokens, decision)
 
     def revoke(self, name: str, now: int, decision: Decision) -> int:
         """Revoke every token of an agent; return how many were still valid."""
 
-        def work(transaction: Transaction) -> int:
+        def revoke_tokens(transaction: Transaction) -> int:
             if not transaction.run("agents.list", name=name):
-                raise _unknown(name)
+                raise _unknown_agent_error(name)
             return len(transaction.run("agents.revoke_tokens", agent=name, id="", now=now))
 
-        return self._change(work, decision)
+        return self._change(revoke_tokens, decision)
 
-    def _change(self, work: Callable[[Transaction], T], decision: Decision) -> T:
+    def _change(self, change: Callable[[Transaction], T], decision: Decision) -> T:
         """Do the change and add its row to the audit in one durable transaction."""
 
-        def both(transaction: Transaction) -> T:
-            transaction.lock(_LOCK)
-            result = work(transaction)
+        def change_and_record(transaction: Transaction) -> T:
+            transaction.lock(_LOCK_NAME)
+            result = change(transaction)
             self._audit.append_in(transaction, [decision])
             return result
 
-        result = self._database.write(both)
-        self._audit.rows_added(1)
+        result = self._database.write(change_and_record)
+        self._audit.update_mark(1)
         return result
 
 
@@ -205,5 +205,5 @@ def _put_token(transaction: Transaction, name: str, token: TokenDigest, now: int
     transaction.run("agents.put_token", id=token.id, agent=name, digest=token.digest, now=now, expires=expires)
 
 
-def _unknown(name: str) -> NotFound:
+def _unknown_agent_error(name: str) -> NotFound:
     return NotFound(f"there is no agent {name!r}", Template(command("agent list"), " shows them"))

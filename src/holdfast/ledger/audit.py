@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from hashlib import sha256
-from json.encoder import encode_basestring_ascii as quoted
+from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.base.batch_queue import BatchQueue
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 FIRST, LAST = -(2**63), 2**63 - 1  # the numbers that a row can have, also a forged one
 _ROWS_PER_QUERY = 1000
 _MARK_SECONDS, _MARK_ROWS = 5, 256  # after which the mark is due
-_MOST_CHARACTERS, _MOST_FIELDS = 200, 24  # of metadata: names and ids, never a text
+_MAX_CHARS, _MAX_FIELDS = 200, 24  # of metadata: names and ids, never a text
 _dump = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 
 class Decision(Record):
-    """A decision that is to be written down."""
+    """A decision to be recorded."""
 
     agent: str
     action: str
@@ -72,7 +72,7 @@ class AuditRow(NamedTuple):
             parsed = json.loads(self.metadata)
         except ValueError:
             parsed = None
-        shown = parsed if isinstance(parsed, dict) else {"unreadable": str(self.metadata)[:_MOST_CHARACTERS]}
+        shown = parsed if isinstance(parsed, dict) else {"unreadable": str(self.metadata)[:_MAX_CHARS]}
         return Entry(**{**self._asdict(), "metadata": shown})
 
 
@@ -116,15 +116,15 @@ class Audit:
         durable = any(durable for _, durable in batch)
         decisions = [decision for decision, _ in batch]
         self._database.write(lambda transaction: self.append_in(transaction, decisions), durable=durable)
-        self.rows_added(len(batch), mark_now=False)
+        self.update_mark(len(batch), mark_now=False)
         return [None] * len(batch)
 
     def append_in(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
         """Add rows inside a transaction that may change other things as well; then call `rows_added`."""
         self._chain.append(transaction, decisions)
 
-    def rows_added(self, count: int, mark_now: bool = True) -> None:
-        """Save the mark after so many rows were added: now, or only if it is due."""
+    def update_mark(self, count: int, mark_now: bool = True) -> None:
+        """Save the mark after `count` rows were added: now, or only if it is due."""
         self._unmarked += count
         if not mark_now and self._unmarked < _MARK_ROWS and time.monotonic() - self._marked_at < _MARK_SECONDS:
             return
@@ -151,11 +151,11 @@ class Audit:
         )
         return [row.entry for row in rows[:limit]], rows[limit - 1].number if len(rows) > limit else None
 
-    def walk(self) -> Iterator[Entry]:
+    def iterate_entries(self) -> Iterator[Entry]:
         """Yield all entries, oldest first."""
-        return (row.entry for row in self.rows())
+        return (row.entry for row in self.iterate_rows())
 
-    def rows(self, first: int = FIRST) -> Iterator[AuditRow]:
+    def iterate_rows(self, first: int = FIRST) -> Iterator[AuditRow]:
         """Yield the stored rows from this number on, read in portions."""
         while True:
             portion = self._read_rows("audit.walk", first=first, most=_ROWS_PER_QUERY)
@@ -167,11 +167,11 @@ class Audit:
     def _read_rows(self, statement: str, **values: Any) -> List[AuditRow]:
         return [AuditRow(*decode_row(row)) for row in self._database.read_current(statement, **values)]
 
-    def head(self) -> AuditMark | None:
+    def read_head(self) -> AuditMark | None:
         """Return the end of the chain as the ledger itself says."""
         return self._read_end("audit.head")
 
-    def last(self) -> AuditMark | None:
+    def read_last(self) -> AuditMark | None:
         """Return the last row there is."""
         return self._read_end("audit.last")
 
@@ -186,18 +186,18 @@ class Audit:
 
 def chain_hash(previous: str, *fields: object) -> str:
     """Return the hash of a row: of the previous hash, the row's number and its fields, written as one JSON list."""
-    written = [str(field) if isinstance(field, int) else quoted(str(field)) for field in (previous, *fields)]
+    written = [str(field) if isinstance(field, int) else quote_json(str(field)) for field in (previous, *fields)]
     return sha256(f"[{','.join(written)}]".encode()).hexdigest()
 
 
 def canonical_metadata(metadata: dict[str, Any]) -> str:
     """Return the one form in which metadata is stored: sorted, plain values, nothing long enough to be a text."""
-    plain = {str(name)[:_MOST_CHARACTERS]: _plain(value) for name, value in list(metadata.items())[:_MOST_FIELDS]}
+    plain = {str(name)[:_MAX_CHARS]: _to_plain_value(value) for name, value in list(metadata.items())[:_MAX_FIELDS]}
     return _dump(plain)
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | None) else str(value)[:_MOST_CHARACTERS]
+def _to_plain_value(value: object) -> object:
+    return value if isinstance(value, bool | int | None) else str(value)[:_MAX_CHARS]
 
 
 def decode_row(row: Iterable[Any]) -> List[Any]:

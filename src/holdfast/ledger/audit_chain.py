@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.interface import LedgerDatabase, Transaction
 
 MARK_FILE = "audit.head"
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 _LOCK_SECONDS = 5
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -81,7 +81,7 @@ def read_mark_file(home: str) -> AuditMark | None:
     try:
         fd = os.open(path, os.O_RDONLY | _FLAGS)
         with open(fd, "rb") as file:
-            data = file.read(_MOST_BYTES)
+            data = file.read(_MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Check whether the audit is what was written: compute the hash of every row again, and compare both ends of the chain.
+"""Verify the audit: compute the hash of every row again, and compare both ends of the chain.
 
 This finds a row that was changed, removed, added or moved, and rows cut off at the end, as far as the head in the ledger, the
 mark beside it or a head that was kept elsewhere reach.
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.audit import Audit, AuditRow
 
-_SHOWN = 20  # problems
+_MAX_PROBLEMS = 20  # problems
 
 
 class Verdict(Record):
-    """What was found. `head` is what to keep elsewhere: no later change before it can go unnoticed then."""
+    """The result of a verification. `head` is to be kept elsewhere: then no later change before it can go unnoticed."""
 
     ok: bool
     rows: int
     head: str
-    marked: int  # up to which row the mark beside the ledger reaches
+    marked: int  # the row up to which the mark beside the ledger reaches
     broken: int  # how many places are wrong
     problems: tuple[str, ...]  # the first of them
 
@@ -37,7 +37,7 @@ def verify(audit: Audit, known: AuditMark | None = None) -> Verdict:
     for name, anchor in ((audit.mark_name, mark), ("the head you gave", known)):
         if anchor is not None and anchor.count:
             check.anchors.setdefault(anchor.count, []).append((name, anchor.hash))
-    check.follow(audit.rows())
+    check.check_rows(audit.iterate_rows())
     _check_end(audit, check)
     if mark is None and check.seen and not check.mark_unreadable:
         check.report(f"{audit.mark_name} is missing: rows cut off at the end would not be noticed")
@@ -57,12 +57,12 @@ def compare_ends(audit: Audit) -> str:
         mark = audit.read_mark()
     except HoldfastError as error:
         return error.message
-    head, last = audit.head(), audit.last() or AuditMark(0, "")
+    head, last = audit.read_head(), audit.read_last() or AuditMark(0, "")
     if head is None:
         return "" if last.count == 0 and mark is None else "the audit has lost its head"
     if mark is not None and mark.count > head.count:
         return f"the audit has {head.count} rows, and {audit.mark_name} knows of {mark.count}"
-    again = audit.head()  # another process may append between two queries
+    again = audit.read_head()  # another process may append between two queries
     if head == again and head != last:
         return f"the audit ends with row {last.count}, and its head says {head.count}"
     return ""
@@ -70,12 +70,12 @@ def compare_ends(audit: Audit) -> str:
 
 def verify_newest(audit: Audit, most: int = 10_000) -> str:
     """Return the first problem with the newest rows, at most so many; "" if they are as they were written."""
-    head, check = audit.head(), _ChainCheck()
+    head, check = audit.read_head(), _ChainCheck()
     is_long = head is not None and head.count > most
-    rows = audit.rows(head.count - most if head is not None and is_long else FIRST)
+    rows = audit.iterate_rows(head.count - most if head is not None and is_long else FIRST)
     if is_long:
-        check.begin_after(next(rows, None))
-    check.follow(rows)
+        check.start_after(next(rows, None))
+    check.check_rows(rows)
     return check.problems[0] if check.problems else ""
 
 
@@ -91,20 +91,20 @@ def _read_mark(audit: Audit, check: _ChainCheck) -> AuditMark | None:
 
 def _check_end(audit: Audit, check: _ChainCheck) -> None:
     """Compare the last row with the head; first read the rows that were appended meanwhile."""
-    head = audit.head()
+    head = audit.read_head()
     while head is not None and head.count > check.last and check.last < LAST:
         before = check.seen
-        check.follow(audit.rows(check.last + 1))
+        check.check_rows(audit.iterate_rows(check.last + 1))
         if check.seen == before:
             break
-        head = audit.head()
+        head = audit.read_head()
     if head is None:
         if check.seen:
             check.report("the head of the audit is missing")
     elif head.count > check.last:
-        check.report(f"{_rows(check.last + 1, head.count)} missing at the end")
+        check.report(f"{_format_rows(check.last + 1, head.count)} missing at the end")
     elif head.count < check.last:
-        check.report(f"{_rows(head.count + 1, check.last)} beyond the head: put in by somebody else")
+        check.report(f"{_format_rows(head.count + 1, check.last)} beyond the head: put in by somebody else")
     elif head.hash != check.hash:
         check.report(f"row {check.last} is not the one that the head names")
     for count, anchors in check.anchors.items():
@@ -113,32 +113,32 @@ def _check_end(audit: Audit, check: _ChainCheck) -> None:
 
 
 class _ChainCheck:
-    """How far the chain was followed, and which problems were found."""
+    """The progress of a verification, and the problems found."""
 
     def __init__(self) -> None:
         self.seen, self.last, self.hash = 0, 0, ""
-        self.anchors: dict[int, list[tuple[str, str]]] = {}  # by the number of a row: hashes that it must have, and who says so
+        self.anchors: dict[int, list[tuple[str, str]]] = {}  # by row number: required hashes with their origin
         self.broken = 0
         self.problems: list[str] = []
         self.mark_unreadable = False
 
     def report(self, problem: str) -> None:
         self.broken += 1
-        if len(self.problems) < _SHOWN:
+        if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(problem)
 
-    def begin_after(self, row: AuditRow | None) -> None:
+    def start_after(self, row: AuditRow | None) -> None:
         if row is not None:
             self.last, self.hash = row.number, row.hash
 
-    def follow(self, rows: Iterator[AuditRow]) -> None:
+    def check_rows(self, rows: Iterator[AuditRow]) -> None:
         for row in rows:
             self._check(row)
 
     def _check(self, row: AuditRow) -> None:
         if row.number != self.last + 1:
             is_gap = row.number > self.last
-            self.report(f"{_rows(self.last + 1, row.number - 1)} missing" if is_gap else f"row {row.number} was put in")
+            self.report(f"{_format_rows(self.last + 1, row.number - 1)} missing" if is_gap else f"row {row.number} was put in")
         elif chain_hash(self.hash, *row[:-1]) != row.hash:
             self.report(f"row {row.number} is not what was written, or the one before it is not")
         for name, hash in self.anchors.pop(row.number, ()):
@@ -147,5 +147,5 @@ class _ChainCheck:
         self.seen, self.last, self.hash = self.seen + 1, row.number, row.hash
 
 
-def _rows(first: int, last: int) -> str:
+def _format_rows(first: int, last: int) -> str:
     return f"row {first} is" if first >= last else f"rows {first} to {last} are"

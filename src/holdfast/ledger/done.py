@@ -1,7 +1,7 @@
-"""What agents have done and need not do again: anything by its kind and subject, and reviews of pull requests.
+"""Records of what agents have done and need not do again: by kind and subject, and reviews of pull requests.
 
-A review is claimed before it is posted, so that of many processes one posts. A claim that was never released is doubtful: its
-holder may have died before or after posting, and the next holder must look before posting again.
+A review is claimed before it is posted, so that only one of many processes posts it. A claim that was never released is
+doubtful: its holder may have died before or after posting, and the next holder must check before posting again.
 
 While a damaged ledger lies beside the current one, it is unknown what was done before: then nothing answers "not done".
 """
@@ -47,14 +47,14 @@ class Review(Record):
 
 
 class Claim(Record):
-    """The process that is at a review, or left it, and since when."""
+    """The holder of a review that is under way, or that it left, and since when."""
 
     holder: str
     time: int
 
 
 class Done:
-    """What was done, unique by agent, kind and subject."""
+    """Records of what was done, unique by agent, kind and subject."""
 
     def __init__(self, database: LedgerDatabase, secret: SecretKey) -> None:
         self._database, self._secret = database, secret
@@ -72,7 +72,7 @@ class Done:
         """Record it and return whether it is new: of many callers that record the same at once, one gets True."""
         values: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
 
-        def work(transaction: Transaction) -> bool:
+        def insert(transaction: Transaction) -> bool:
             if self._is_masked(transaction.run("done.masked", agent=agent, kind=kind), subject):
                 return False
             if not transaction.run("done.record", **values):
@@ -80,14 +80,14 @@ class Done:
             self._database.check_complete()
             return True
 
-        return self._database.write(work, retry_after_reset=False)
+        return self._database.write(insert, retry_after_reset=False)
 
     def mask(self, matches: Callable[[str], object]) -> int:
         """Replace each subject that matches by a keyed digest, so that only the fact that it was done is kept; return how
         many there were. Where the kind matches, the row is deleted."""
         rows = [row for row in self._database.read_current("done.subjects") if matches(row[1]) or matches(row[2])]
 
-        def work(transaction: Transaction) -> None:
+        def mask_rows(transaction: Transaction) -> None:
             for number, kind, subject in rows:
                 if matches(kind):
                     transaction.run("done.remove", number=number)
@@ -95,10 +95,10 @@ class Done:
                     transaction.run("done.mask", number=number, subject=self._digest(subject))
 
         if rows:
-            self._database.write(work, retry_after_reset=False)
+            self._database.write(mask_rows, retry_after_reset=False)
         return len(rows)
 
-    def page(
+    def list_page(
         self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
         cursor: str | None = None,
     ) -> tuple[List[DoneItem], str | None]:  # fmt: skip
@@ -163,9 +163,9 @@ class Reviews:
         """Return whether the agent reviewed it."""
         return self.get(agent, owner, repo, pr) is not None
 
-    def claimed(self, agent: str, owner: str, repo: str, pr: int) -> Claim | None:
+    def find_claim(self, agent: str, owner: str, repo: str, pr: int) -> Claim | None:
         """Return the claim that was not released, if there is one."""
-        rows = self._database.read_current("reviews.find_claim", subject=_subject(agent, owner, repo, pr))
+        rows = self._database.read_current("reviews.find_claim", subject=_claim_subject(agent, owner, repo, pr))
         return Claim(*rows[0]) if rows else None
 
     def claim(
@@ -174,9 +174,9 @@ class Reviews:
         """Claim a review for this holder. Return NEW: claimed, and for the first time. DOUBTFUL: claimed, but the previous
         holder disappeared: check whether it is posted. TAKEN: another holder is at it, or was when the ledger was lost.
         REVIEWED: it is done, and `again` was not given."""
-        subject = _subject(agent, owner, repo, pr)
+        subject = _claim_subject(agent, owner, repo, pr)
 
-        def work(transaction: Transaction) -> str:
+        def try_claim(transaction: Transaction) -> str:
             transaction.lock(f"done {subject}")
             if not again and transaction.run("reviews.find", agent=agent, owner=owner, repo=repo, pr=pr):
                 return REVIEWED
@@ -188,35 +188,34 @@ class Reviews:
             transaction.run("reviews.claim", subject=subject, holder=holder, now=now)
             return DOUBTFUL if claims else NEW
 
-        return self._database.write(work, retry_after_reset=False)
+        return self._database.write(try_claim, retry_after_reset=False)
 
     def record(self, agent: str, owner: str, repo: str, pr: int, *, holder: str, now: int) -> bool:
         """Record a review that is posted, and end the claim; return whether it is new."""
         values: dict[str, Any] = {"agent": agent, "owner": owner, "repo": repo, "pr": pr, "now": now}
 
-        def work(transaction: Transaction) -> bool:
+        def insert(transaction: Transaction) -> bool:
             new = transaction.run("reviews.record", **values)
-            transaction.run("reviews.release", subject=_subject(agent, owner, repo, pr), holder=holder)
+            transaction.run("reviews.release", subject=_claim_subject(agent, owner, repo, pr), holder=holder)
             return bool(new)
 
-        return self._database.write(work, retry_after_reset=False)
+        return self._database.write(insert, retry_after_reset=False)
 
     def release(self, agent: str, owner: str, repo: str, pr: int, *, holder: str) -> None:
         """End a claim whose review is certainly not posted: the next may try."""
-        subject = _subject(agent, owner, repo, pr)
-        work = lambda transaction: transaction.run("reviews.release", subject=subject, holder=holder)  # noqa: E731
-        self._database.write(work, retry_after_reset=False)
+        subject = _claim_subject(agent, owner, repo, pr)
+        self._database.write(
+            lambda transaction: transaction.run("reviews.release", subject=subject, holder=holder), retry_after_reset=False
+        )
 
-    def list(
-        self, agent: str | None = None, *, limit: int = 50, before: int | None = None
-    ) -> tuple[List[Review], int | None]:
+    def list(self, agent: str | None = None, *, limit: int = 50, before: int | None = None) -> tuple[List[Review], int | None]:
         """Return reviews, newest first, and the number to give as `before` for the next page."""
         rows = self._database.read_current("reviews.list", agent=agent, before=before, most=limit + 1)
         reviews = [Review(*row) for row in rows]
         return reviews[:limit], reviews[limit - 1].number if len(reviews) > limit else None
 
 
-def _subject(agent: str, owner: str, repo: str, pr: int) -> str:
+def _claim_subject(agent: str, owner: str, repo: str, pr: int) -> str:
     return "\0".join(["review", agent, owner, repo, str(pr)])
 
 

@@ -17,7 +17,7 @@ _DAY = 86400
 
 
 class KeptAnswer(Record):
-    """What a request with this key was answered."""
+    """The stored answer of a request."""
 
     status: int
     answer: str
@@ -37,7 +37,7 @@ class IdempotencyKeys:
         home = self._database.home
         process = liveness.process_name(home)
 
-        def work(transaction: Transaction) -> KeptAnswer | None:
+        def find_or_begin(transaction: Transaction) -> KeptAnswer | None:
             transaction.lock(f"repeats {agent} {key}")
             transaction.run("keys.remove_old", before=now - keep)
             for kept_digest, status, answer, time in transaction.run("keys.find", agent=agent, key=key):
@@ -46,12 +46,12 @@ class IdempotencyKeys:
                 if status is not None:
                     return KeptAnswer(status, answer)
                 if abs(now - time) < lease and not liveness.has_ended(home, answer):
-                    what = "a request with this idempotency key is under way, or was when its process ended"
-                    raise Busy(what, f"Try again in a moment, at the latest {lease} seconds after it began")
+                    message = "a request with this idempotency key is under way, or was when its process ended"
+                    raise Busy(message, f"Try again in a moment, at the latest {lease} seconds after it began")
             transaction.run("keys.begin", agent=agent, key=key, digest=digest, process=process, now=now)
             return None
 
-        return self._database.write(work, durable=False, retry_after_reset=False)
+        return self._database.write(find_or_begin, durable=False, retry_after_reset=False)
 
     def finish(self, agent: str, key: str, digest: str, *, status: int, answer: str) -> None:
         """Keep the answer of a request that is done."""
@@ -62,5 +62,4 @@ class IdempotencyKeys:
         self._write("keys.drop", agent=agent, key=key, digest=digest)
 
     def _write(self, statement: str, **values: str | int) -> None:
-        work = lambda transaction: transaction.run(statement, **values)  # noqa: E731
-        self._database.write(work, durable=False, retry_after_reset=False)
+        self._database.write(lambda transaction: transaction.run(statement, **values), durable=False, retry_after_reset=False)

@@ -1,7 +1,7 @@
-"""What a ledger can do, whichever database holds it.
+"""The interface of a ledger, whichever database holds it.
 
-`SqliteLedger` (ledger.sqlite) and `PostgresLedger` (postgres.ledger) implement `Ledger`. The rules are the same for both, and
-stand in the parts: `ProjectLinks`, `Usage`, `Purges`, `Audit` and so on. A part runs statements by name, through
+`SqliteLedger` (ledger.sqlite) and `PostgresLedger` (postgres.ledger) implement `Ledger`. The rules are the same for both and
+live in the parts: `ProjectLinks`, `Usage`, `Purges`, `Audit` and so on. A part runs statements by name, through
 `LedgerDatabase`; each database has a .sql file with all of them.
 """
 

@@ -1,4 +1,4 @@
-"""Whether another process is still running: each holds a lock on a file of its own, which the kernel releases with it."""
+"""Tell whether another process is still running: each holds a lock on a file of its own, which the kernel releases with it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from holdfast.home import Lock
 
 _NAME = pattern(r"alive\+[0-9]+-[0-9a-f]{12}\Z")
 _HOUR = 3600  # after which the file of an ended process is removed
-_guard = allocate_lock()
-_own: dict[str, tuple[str, Lock]] = {}  # by home: the name of this process, and the lock on its file
+_names_lock = allocate_lock()
+_names: dict[str, tuple[str, Lock]] = {}  # by home: the name of this process, and the lock on its file
 
 
 def process_name(home: str) -> str:
-    """Return the name by which other processes can tell that this one is running; "" without a home."""
+    """Return the name by which other processes see that this one is running; "" without a home."""
     if not home:
         return ""
-    with _guard:
-        if home in _own and os.path.lexists(_path(home, _own[home][0])):
-            return _own[home][0]
+    with _names_lock:
+        if home in _names and os.path.lexists(_path(home, _names[home][0])):
+            return _names[home][0]
         _remove_old(home)
         name = f"alive+{os.getpid()}-{os.urandom(6).hex()}"
         lock = Lock(home, name, 0)
         if not lock.acquire(0):
             return ""
-        _own[home] = name, lock
+        _names[home] = name, lock
         return name
 
 
 def has_ended(home: str, name: str) -> bool:
-    """Return whether the process of that name has surely ended; False if its file is missing."""
+    """Return whether the process of that name has certainly ended; False if its file is missing."""
     if not _NAME.match(name) or not os.path.lexists(_path(home, name)):
         return False
     lock = Lock(home, name, 0)
@@ -59,13 +59,13 @@ def _path(home: str, name: str) -> str:
     return os.path.join(home, "run", "locks", f"{name}.lock")
 
 
-def _in_child() -> None:
+def _after_fork() -> None:
     """Let a child process have a name of its own: its parent's ends with the parent."""
-    global _guard
-    _guard = allocate_lock()
-    for _, lock in _own.values():
+    global _names_lock
+    _names_lock = allocate_lock()
+    for _, lock in _names.values():
         lock.close_in_child()
-    _own.clear()
+    _names.clear()
 
 
-on_fork(child=_in_child)
+on_fork(child=_after_fork)

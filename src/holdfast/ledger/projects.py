@@ -1,4 +1,4 @@
-"""Which ids mean the same project, and where markers and checkouts of projects were last seen."""
+"""Registry of projects: which ids mean the same project, and where markers and checkouts were last seen."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class ProjectLinks:
     def link(self, alias: str, project: str, instead: str | None = None) -> None:
         """Let an id lead to a project. The first writer wins, unless the link still leads to `instead`."""
 
-        def work(transaction: Transaction) -> None:
-            beyond = transaction.run("canonical", alias=project)
-            target = beyond[0][0] if beyond else project
+        def insert_link(transaction: Transaction) -> None:
+            rows = transaction.run("canonical", alias=project)
+            target = rows[0][0] if rows else project
             if target != alias:
                 transaction.run("link", alias=alias, project=target, instead=instead)
                 transaction.run("lead_on", alias=alias)
 
-        self._database.write(work, checkpoint=True)
+        self._database.write(insert_link, checkpoint=True)
 
     def list_adopted(self, project: str) -> list[str]:
         """Return the projects that a person joined to this one."""
@@ -52,12 +52,12 @@ class ProjectLinks:
     def adopt(self, old: str, new: str) -> None:
         """Let an id, and all that lead to it, lead to another project, whose notes then include those of `old`."""
 
-        def work(transaction: Transaction) -> None:
+        def relink(transaction: Transaction) -> None:
             for alias in (old, f"{ADOPTED}{old}"):
                 transaction.run("relink", alias=alias, project=new)
             transaction.run("lead_on", alias=old)
 
-        self._database.write(work, checkpoint=True)
+        self._database.write(relink, checkpoint=True)
 
     def list_links(self) -> dict[str, str]:
         """Return every other id with the project that it leads to."""

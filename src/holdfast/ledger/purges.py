@@ -1,10 +1,10 @@
-"""What was purged and must not come back: receipts, and keyed digests of the purged texts (docs/adr/0019), never a text.
+"""Records of purged texts, so that they do not come back: receipts and keyed digests (docs/adr/0019), never a text.
 
-Texts that a person rejected are kept the same way, by digests of another kind: storing one again is not refused, but it is
+Texts that a person rejected are recorded the same way, by digests of another kind: storing one again is not refused, but it is
 quarantined.
 
-Flags (`PurgeFlags`) say whether there is anything to look up at all: a home in which nothing was ever purged pays for one look
-at a file name.
+Flags (`PurgeFlags`) say whether there is anything to look up at all: in a home in which nothing was ever purged, a write only
+checks for one file.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _KEY_BYTES = 32
 _DIGESTS_PER_QUERY = 20_000
 _WORD = pattern(r"[^\s\"'`,;()<>\[\]{}]{12,}")
 _LIST_MARK = pattern(r"\A(?:\d{1,3}[.)]|[a-z]\)|x\])\s+")
-_EDGES = " .,;:!?…·•*_-–—+>#|~=\"'`´“”„‘’«»()[]{}<>/\\"
-_LABEL_MOST = 40  # characters before a colon that are taken for a label of the line
+_PUNCTUATION = " .,;:!?…·•*_-–—+>#|~=\"'`´“”„‘’«»()[]{}<>/\\"
+_MAX_LABEL_CHARS = 40  # characters before a colon that are taken for a label of the line
 # Kinds of digests, by their first letter. A whole text or line has none.
 _WORD_KIND, _NOTE, _TURN, _TARGET = "w", "n", "t", "x"
 _LOOSE = "l"  # of a line, whatever punctuation is around it
@@ -66,39 +66,39 @@ def is_rejection(digest: str) -> bool:
 
 
 def _strip_marks(line: str) -> str:
-    """Return a folded line without marks of a list or a quotation and punctuation around it."""
+    """Return a folded line without list marks, quotation marks and punctuation around it."""
     while True:
-        less = _LIST_MARK.sub("", line.strip(_EDGES))
-        if less == line:
+        stripped = _LIST_MARK.sub("", line.strip(_PUNCTUATION))
+        if stripped == line:
             return line
-        line = less
+        line = stripped
 
 
 def _loose_forms(line: str) -> list[str]:
-    """Return the line without what is around it, and without a label before it, if these are long enough."""
+    """Return the line without punctuation around it, and without a label before it, if these are long enough."""
     bare = _strip_marks(line)
     label, colon, rest = bare.partition(": ")
-    unlabelled = _strip_marks(rest) if colon and len(label) <= _LABEL_MOST else ""
+    unlabelled = _strip_marks(rest) if colon and len(label) <= _MAX_LABEL_CHARS else ""
     return [form for form, least in ((bare, MIN_TEXT_CHARS), (unlabelled, MIN_LINE_CHARS)) if len(form) >= least]
 
 
 def _whole_form(text: str) -> list[str]:
-    """Return a text without what is around it; nothing if it is so short that it may be said by chance."""
+    """Return a text without punctuation around it; an empty list if it is so short that it may occur by chance."""
     form = _strip_marks(fold_text(text))
     return [form] if len(form) >= MIN_TEXT_CHARS else []
 
 
 def _line_forms(text: str) -> list[str]:
-    """Return the lines of a text without what is around them, those that are long enough."""
+    """Return the lines of a text without punctuation around them, if they are long enough."""
     return [form for line in text.split("\n") if len(form := _strip_marks(fold_text(line))) >= MIN_LINE_CHARS]
 
 
 def _key_id(key: bytes) -> str:
-    """Return a name for a key that tells nothing about it."""
+    """Return a name for a key that reveals nothing about it."""
     return keyed_digest(b"key", key)
 
 
-def _json(digests: list[str]) -> str:
+def _to_json(digests: list[str]) -> str:
     import json
 
     return json.dumps(digests)
@@ -109,13 +109,13 @@ class Purges:
 
     def __init__(self, database: LedgerDatabase, flags: PurgeFlags) -> None:
         self._database, self._flags = database, flags
-        self._key, self._key_of = b"", 0  # and the identity of the database it was read from: another one has another key
+        self._key, self._key_of = b"", 0  # with the identity of the database it was read from: another one has another key
 
-    def any(self) -> bool:
+    def has_purges(self) -> bool:
         """Return whether anything was ever purged here."""
         return self._flags.any_purged()
 
-    def any_rejected(self) -> bool:
+    def has_rejections(self) -> bool:
         """Return whether anything was ever rejected here."""
         return self._flags.any_rejected()
 
@@ -131,12 +131,12 @@ class Purges:
     def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
         """Return the digests of whole texts, of folded lines, and of folded words."""
         forms = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT_CHARS], *lines]
-        made = [*[self._digest("", form) for form in forms], *[self._digest(_WORD_KIND, word) for word in words]]
-        made += [self._digest(_LOOSE, loose) for form in forms for loose in _loose_forms(form)]
-        return list(dict.fromkeys(made))
+        digests = [*[self._digest("", form) for form in forms], *[self._digest(_WORD_KIND, word) for word in words]]
+        digests += [self._digest(_LOOSE, loose) for form in forms for loose in _loose_forms(form)]
+        return list(dict.fromkeys(digests))
 
     def digest_note(self, path: str, text: str) -> str:
-        """Return the digest of a text under one key: it stays refused there, though another note may say the same."""
+        """Return the digest of a text under one key: it stays refused there, though another note may contain the same."""
         return self._digest(_NOTE, f"{path}\0{fold_text(text)}")
 
     def digest_turn(self, session: str, id: str, text: str) -> str:
@@ -176,94 +176,95 @@ class Purges:
         key = self._find_key()
         return _key_id(key) if key else ""
 
-    # --- what must not come back ------------------------------------------------------------------------------------
+    # --- purged texts -------------------------------------------------------------------------------------------------
 
-    def refuse(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Raise Purged if a text says what was purged; the error names the receipt, never the words.
+    def check_new_texts(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Raise Purged if a text contains what was purged; the error names the receipt, never the words.
 
-        Each text comes with the path of the note that would say it, or with ""."""
+        Each text comes with the path of the note that would contain it, or with ""."""
         for path, text in texts:
-            receipt = self.receipt_for(text, path=path)
+            receipt = self.find_receipt(text, path=path)
             if receipt:
                 shown, again = command("receipts {}", receipt), command("store TEXT --again")
                 fix = Template(shown, " shows it; a person may take it back: ", again)
                 raise Purged(f"this says what was purged; see receipt {receipt}", fix)
 
-    def refuse_ended(self, texts: Iterable[str], path: str) -> None:
-        """The same for texts of a stored note: until a purge has ended, its note is as it was."""
+    def check_stored_texts(self, texts: Iterable[str], path: str) -> None:
+        """Raise Purged if a text of a stored note was purged; a purge that has not ended does not count."""
         for text in texts:
-            receipt = self.receipt_for(text, ended=True, path=path)
+            receipt = self.find_receipt(text, ended=True, path=path)
             if receipt:
                 fix = Template("Purge it again: ", command("purge {}", "KEY"))
                 raise Purged(f"this was purged and came back; see receipt {receipt}", fix)
 
-    def receipt_for(self, text: str, ended: bool = False, path: str = "") -> str:
+    def find_receipt(self, text: str, ended: bool = False, path: str = "") -> str:
         """Return the receipt of a purge that this text would undo, or ""; with `ended`, only of a purge that has ended."""
-        return next(iter(self._receipts_for(text, ended, path)), "")
+        return next(iter(self._find_receipts(text, ended, path)), "")
 
-    def would_undo(self, receipt: str, text: str, path: str = "") -> bool:
-        """Return whether this text would undo the purge of this receipt, whichever others it would undo too."""
-        return receipt in self._receipts_for(text, False, path)
+    def is_purged_by(self, receipt: str, text: str, path: str = "") -> bool:
+        """Return whether the purge of this receipt covers this text; other purges may cover it too."""
+        return receipt in self._find_receipts(text, False, path)
 
-    def receipts_of(self, digests: list[str]) -> set[str]:
+    def find_receipt_ids(self, digests: list[str]) -> set[str]:
         """Return the receipts that these digests belong to."""
-        return set(self._known(digests, False).values())
+        return set(self._find_known(digests, False).values())
 
-    def _receipts_for(self, text: str, ended: bool, path: str) -> list[str]:
+    def _find_receipts(self, text: str, ended: bool, path: str) -> list[str]:
         wanted = self.digests([text], long_lines(text), long_words(text))
         if ended:  # a stored text is another one, unless it is exactly the same
             wanted = [digest for digest in wanted if not digest.startswith(_LOOSE)]
         if path:
             wanted.append(self.digest_note(path, text))
-        return list(self._known(wanted, ended).values())
+        return list(self._find_known(wanted, ended).values())
 
-    def purged_turns(self, turns: list[tuple[str, str, str]], stored: bool) -> dict[int, str]:
+    def find_purged_turns(self, turns: list[tuple[str, str, str]], stored: bool) -> dict[int, str]:
         """Return the positions of those of these turns (session, id, text) that were purged, each with its receipt.
 
-        Of turns that are `stored` in a transcript only the very same are: one that says what a purged note said stays there
-        unless a person asked to take it out."""
+        Of turns that are `stored` in a transcript only exactly the same ones count: a turn that repeats a purged note stays
+        there unless a person asked to remove it."""
         positions: dict[str, set[int]] = {}
         for position, (session, id, text) in enumerate(turns):
             digests = [] if stored else self.digests([text], long_lines(text), long_words(text))
             for digest in [*digests, self.digest_turn(session, id, text)]:
                 positions.setdefault(digest, set()).add(position)
-        known = self._known(list(positions), stored)
+        known = self._find_known(list(positions), stored)
         return {position: receipt for digest, receipt in known.items() for position in positions[digest]}
 
-    def _known(self, digests: list[str], ended: bool) -> dict[str, str]:
-        """Return those of the digests that are kept, each with its receipt."""
+    def _find_known(self, digests: list[str], ended: bool) -> dict[str, str]:
+        """Return those of the digests that are stored, each with its receipt."""
         known: dict[str, str] = {}
         for start in range(0, len(digests), _DIGESTS_PER_QUERY):
-            some = _json(digests[start : start + _DIGESTS_PER_QUERY])
-            known.update(self._database.read("purged_known", digests=some, ended=ended))
+            batch = _to_json(digests[start : start + _DIGESTS_PER_QUERY])
+            known.update(self._database.read("purged_known", digests=batch, ended=ended))
         return known
 
-    def take_back(self, path: str, text: str, time: str) -> list[str]:
-        """Delete the digests of a text that a person wants again; its receipts then say when. Return their ids."""
+    def allow_again(self, path: str, text: str, time: str) -> list[str]:
+        """Delete the digests of a text that a person wants to store again; record the time in its receipts and return their
+        ids."""
         wanted = [*self.digests([text], long_lines(text), long_words(text)), self.digest_note(path, text)]
-        ids = sorted(set(self._known(wanted, False).values()))
+        ids = sorted(set(self._find_known(wanted, False).values()))
         if ids:
-            self.drop(wanted)
+            self.delete_digests(wanted)
             for id in ids:
-                for receipt in self.receipts(id):
-                    self.put(id, {**receipt, "taken_back": time})
+                for receipt in self.list_receipts(id):
+                    self.save_receipt(id, {**receipt, "taken_back": time})
         return ids
 
-    def drop(self, digests: Iterable[str]) -> None:
+    def delete_digests(self, digests: Iterable[str]) -> None:
         """Delete digests."""
-        dropped = list(digests)
+        deleted = list(digests)
 
-        def work(transaction: Transaction) -> None:
-            owners = self._owners(transaction, dropped)
-            transaction.run_many("drop_purged", [{"digest": digest} for digest in dropped])
-            self._subtract(transaction, list(owners.values()))
+        def delete_rows(transaction: Transaction) -> None:
+            owners = self._find_owners(transaction, deleted)
+            transaction.run_many("drop_purged", [{"digest": digest} for digest in deleted])
+            self._decrement_digests(transaction, list(owners.values()))
 
-        self._database.write(work, checkpoint=True)
+        self._database.write(delete_rows, checkpoint=True)
 
-    # --- what a person rejected -------------------------------------------------------------------------------------
+    # --- rejected texts -----------------------------------------------------------------------------------------------
 
     def reject(self, folder: str, texts: Iterable[str], id: str) -> None:
-        """Remember that a person rejected the note with this id, which said these texts, for those who can see the folder.
+        """Record that a person rejected the note with this id and these texts, for callers that can see the folder.
 
         Each text is recognised as a whole."""
         forms = [form for text in texts for form in _whole_form(text)]
@@ -271,21 +272,21 @@ class Purges:
         if rows:
             key = self._key
             self.set_flag(rejected=True)  # first: without it the rows are never looked up
-            self._save(lambda transaction: self._add(transaction, rows, key))
+            self._save(lambda transaction: self._add_digests(transaction, rows, key))
 
-    def rejected(self, folders: Iterable[str], text: str, old: str = "") -> dict[str, str]:
-        """Return the digests by which this text, or a line of it that `old` does not have, was rejected in one of these
+    def find_rejections(self, folders: Iterable[str], text: str, old_text: str = "") -> dict[str, str]:
+        """Return the digests by which this text, or a line of it that `old_text` does not have, was rejected in one of these
         folders, each with the id of the rejected note; the text as a whole comes first."""
-        forms = [form for form in _whole_form(text) if form not in _whole_form(old)]
-        forms += [form for form in _line_forms(text) if form not in _line_forms(old)]
+        forms = [form for form in _whole_form(text) if form not in _whole_form(old_text)]
+        forms += [form for form in _line_forms(text) if form not in _line_forms(old_text)]
         digests = self._rejection_digests(folders, forms)
-        known = dict(self._database.read("purged_rows", digests=_json(digests))) if digests else {}
+        known = dict(self._database.read("purged_rows", digests=_to_json(digests))) if digests else {}
         return {digest: str(known[digest]) for digest in digests if digest in known}
 
     def unreject(self, folders: Iterable[str], text: str) -> None:
-        """Let a text pass that a person approved, in these folders."""
-        if self.any() or self.any_rejected():
-            self.drop(self._rejection_digests(folders, [*_whole_form(text), *_line_forms(text)]))
+        """Allow a text that a person approved, in these folders."""
+        if self.has_purges() or self.has_rejections():
+            self.delete_digests(self._rejection_digests(folders, [*_whole_form(text), *_line_forms(text)]))
 
     def _rejection_digests(self, folders: Iterable[str], forms: list[str]) -> list[str]:
         named = list(folders)
@@ -293,72 +294,72 @@ class Purges:
 
     # --- receipts ---------------------------------------------------------------------------------------------------
 
-    def put(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
-        """Keep a receipt, replacing the one with this id, and the digests of what was purged.
+    def save_receipt(self, id: str, receipt: dict[str, Any], digests: Iterable[str] = (), time: int = 0) -> None:
+        """Store a receipt, replacing the one with this id, and the digests of what was purged.
 
-        When this returns, no process stores what they stand for."""
+        When this returns, no process stores texts with these digests."""
         rows = [{"digest": digest, "receipt": id} for digest in dict.fromkeys(digests)]
         key = self._key if rows else b""
 
-        def work(transaction: Transaction) -> None:
-            owners = self._owners(transaction, [row["digest"] for row in rows])
+        def write_rows(transaction: Transaction) -> None:
+            owners = self._find_owners(transaction, [row["digest"] for row in rows])
             others = [owner for owner in owners.values() if owner != id]
-            more = len(rows) - len(owners) + len(others)
-            self._put(transaction, id, {**receipt, **self._digest_fields(transaction, id, more, key)}, time)
-            self._add(transaction, rows, key)
-            self._subtract(transaction, others)
+            added = len(rows) - len(owners) + len(others)
+            self._put_receipt(transaction, id, {**receipt, **self._digest_fields(transaction, id, added, key)}, time)
+            self._add_digests(transaction, rows, key)
+            self._decrement_digests(transaction, others)
 
-        self._save(work)
+        self._save(write_rows)
         self.set_flag()
 
-    def receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
-        """Return receipts, newest first: the one with this id, or at most so many after that of the `last` id.
+    def list_receipts(self, id: str | None = None, last: str | None = None, most: int = -1) -> list[dict[str, Any]]:
+        """Return receipts, newest first: the one with this id, or at most `most` after that of the `last` id.
 
         One that cannot be read has the state `damaged`."""
         from holdfast.ledger.receipts import parse_receipt
 
         return [parse_receipt(*row) for row in self._database.read("receipts", id=id, last=last, most=most)]
 
-    def unfinished(self) -> list[dict[str, Any]]:
+    def list_unfinished(self) -> list[dict[str, Any]]:
         """Return the receipts of purges that have something left to do."""
-        receipts = self.receipts() if self.any() else []
-        return [one for one in receipts if one["state"] not in ("done", "damaged") and not one.get("again")]
+        receipts = self.list_receipts() if self.has_purges() else []
+        return [receipt for receipt in receipts if receipt["state"] not in ("done", "damaged") and not receipt.get("again")]
 
-    def counts(self) -> dict[str, int]:
+    def count_digests(self) -> dict[str, int]:
         """Return how many digests each purge has."""
         return dict(self._database.read("purged_counts"))
 
-    def _put(self, transaction: Transaction, id: str, receipt: dict[str, Any], time: int = 0) -> None:
+    def _put_receipt(self, transaction: Transaction, id: str, receipt: dict[str, Any], time: int = 0) -> None:
         import json
 
         transaction.run("put_receipt", id=id, time=time, receipt=json.dumps(receipt, ensure_ascii=False))
 
     # A receipt says how many digests it has and by which key they were made, so that `doctor` notices lost ones.
 
-    def _digest_fields(self, transaction: Transaction, id: str, more: int, key: bytes) -> dict[str, Any]:
-        """Return what a receipt says of its digests, after so many more are added with this key."""
-        before = next(iter(self._stored(transaction, id)), {})
+    def _digest_fields(self, transaction: Transaction, id: str, added: int, key: bytes) -> dict[str, Any]:
+        """Return the fields of a receipt about its digests, after `added` more are added with this key."""
+        before = next(iter(self._read_receipts(transaction, id)), {})
         count = before["digests"] if "digests" in before else dict(transaction.run("purged_counts")).get(id, 0)
         key_id = _key_id(key) if key else before.get("made_with")
-        return {"digests": count + more, **({"made_with": key_id} if key_id else {})}
+        return {"digests": count + added, **({"made_with": key_id} if key_id else {})}
 
-    def _subtract(self, transaction: Transaction, receipts: list[str]) -> None:
-        """Let each of these receipts have one digest less, for each time that it is named."""
+    def _decrement_digests(self, transaction: Transaction, receipts: list[str]) -> None:
+        """Reduce the digest count of each of these receipts by one, for each time that it is named."""
         for id in dict.fromkeys(receipts):
-            for receipt in self._stored(transaction, id):
+            for receipt in self._read_receipts(transaction, id):
                 if "digests" in receipt:
-                    self._put(transaction, id, {**receipt, "digests": receipt["digests"] - receipts.count(id)})
+                    self._put_receipt(transaction, id, {**receipt, "digests": receipt["digests"] - receipts.count(id)})
 
-    def _stored(self, transaction: Transaction, id: str) -> list[dict[str, Any]]:
+    def _read_receipts(self, transaction: Transaction, id: str) -> list[dict[str, Any]]:
         from holdfast.ledger.receipts import parse_receipt
 
         return [parse_receipt(*row) for row in transaction.run("receipts", id=id, last=None, most=-1)]
 
-    def _owners(self, transaction: Transaction, digests: list[str]) -> dict[str, str]:
-        """Return those of the digests that are kept, each with its receipt."""
-        return dict(transaction.run("purged_rows", digests=_json(digests))) if digests else {}
+    def _find_owners(self, transaction: Transaction, digests: list[str]) -> dict[str, str]:
+        """Return those of the digests that are stored, each with its receipt."""
+        return dict(transaction.run("purged_rows", digests=_to_json(digests))) if digests else {}
 
-    def _add(self, transaction: Transaction, rows: list[dict[str, str]], key: bytes) -> None:
+    def _add_digests(self, transaction: Transaction, rows: list[dict[str, str]], key: bytes) -> None:
         """Add digests, if the key they were made with is the stored one: with another key they are worth nothing."""
         if rows:
             transaction.run("add_key", name=_KEY_NAME, value=key)

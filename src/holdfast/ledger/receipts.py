@@ -1,6 +1,6 @@
-"""Receipts of purges as the ledger keeps them: reading one that may be damaged, and noticing what was lost.
+"""Receipts of purges in the ledger: parse one that may be damaged, and find lost records.
 
-If a ledger loses digests of purged texts, those texts could be stored again and nothing would say so; `doctor` reports it.
+If a ledger loses digests of purged texts, those texts could be stored again unnoticed; `doctor` reports it.
 """
 
 from __future__ import annotations
@@ -65,42 +65,42 @@ def _are_texts(values: list[Any]) -> bool:
 
 def _damaged_receipt(id: str, time: int) -> Receipt:
     try:
-        when = dates.format_timestamp(time)
+        timestamp = dates.timestamp(time)
     except (OverflowError, ValueError, OSError):
-        when = ""
-    what = "something that its damaged receipt does not tell any more"
-    return {"id": id, "time": when, "what": what, "state": DAMAGED, "deleted": True}
+        timestamp = ""
+    description = "something that its damaged receipt does not tell any more"
+    return {"id": id, "time": timestamp, "what": description, "state": DAMAGED, "deleted": True}
 
 
-# --- what was lost --------------------------------------------------------------------------------------------------
+# --- lost records -----------------------------------------------------------------------------------------------------
 
 
 def find_losses(purges: Purges) -> list[str]:
     """Return a sentence for each kind of record that the ledger has lost, with its consequence."""
-    receipts, counts = purges.receipts(), purges.counts()
+    receipts, counts = purges.list_receipts(), purges.count_digests()
     if not receipts and not counts:
-        return [UNKNOWN] if purges.any() else []
-    return [*_lost_key(purges, receipts), *_lost_digests(receipts, counts), *_lost_receipts(receipts, counts)]
+        return [UNKNOWN] if purges.has_purges() else []
+    return [*_find_lost_key(purges, receipts), *_find_lost_digests(receipts, counts), *_find_lost_receipts(receipts, counts)]
 
 
-def damaged_ids(purges: Purges) -> list[str]:
+def list_damaged_ids(purges: Purges) -> list[str]:
     """Return the ids of receipts that cannot be read, unless the same was purged again or taken back."""
     return [
         str(receipt["id"])
-        for receipt in purges.receipts()
+        for receipt in purges.list_receipts()
         if receipt["state"] == DAMAGED and not receipt.get("again") and not receipt.get("taken_back")
     ]
 
 
-def _lost_key(purges: Purges, receipts: list[Receipt]) -> list[str]:
+def _find_lost_key(purges: Purges, receipts: list[Receipt]) -> list[str]:
     key_id = purges.key_id()
     if not key_id:
         return [f"the key of its digests is gone or damaged: {MAY_RETURN}"]
     other = [receipt for receipt in receipts if receipt.get("digests") and receipt.get("made_with", key_id) != key_id]
-    return [f"the key of {_purges(other)} was lost, and there is another now: {MAY_RETURN}"] if other else []
+    return [f"the key of {_format_count(other)} was lost, and there is another now: {MAY_RETURN}"] if other else []
 
 
-def _lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
+def _find_lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
     short = [receipt for receipt in receipts if receipt.get("digests", 0) > counts.get(receipt["id"], 0)]
     if not counts:  # a receipt from before digests were counted is known to have had some
         short += [
@@ -108,13 +108,13 @@ def _lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
             for receipt in receipts
             if "digests" not in receipt and receipt["state"] != DAMAGED and not receipt.get("taken_back") and receipt["deleted"]
         ]
-    return [f"digests of {_purges(short)} are gone: {MAY_RETURN}"] if short else []
+    return [f"digests of {_format_count(short)} are gone: {MAY_RETURN}"] if short else []
 
 
-def _lost_receipts(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
+def _find_lost_receipts(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
     lost = counts.keys() - {receipt["id"] for receipt in receipts}
-    return [f"receipts of {_purges(lost)} are gone; what they are about is still refused"] if lost else []
+    return [f"receipts of {_format_count(lost)} are gone; what they are about is still refused"] if lost else []
 
 
-def _purges(some: Sized) -> str:
-    return "1 purge" if len(some) == 1 else f"{len(some)} purges"
+def _format_count(purges: Sized) -> str:
+    return "1 purge" if len(purges) == 1 else f"{len(purges)} purges"

@@ -67,7 +67,7 @@ class SqliteLedger:
 
     @property
     def purges(self) -> Purges:
-        """What was purged and must not come back."""
+        """The purged texts that must not come back."""
         if self._purges is None:
             from holdfast.ledger.purges import Purges
 
@@ -148,7 +148,7 @@ class SqliteLedger:
     def close(self) -> None:
         """Save the audit's mark and close the file; the next use opens it again."""
         if self._audit is not None:
-            self._audit.rows_added(0)
+            self._audit.update_mark(0)
         self.database.close()
 
 
@@ -353,5 +353,5 @@ def _is_set_aside(name: str) -> bool:
 
 def _reset_error() -> Damaged:
     """Return the error for questions that only the damaged ledger could answer: unknown is not the same as no."""
-    what = "the ledger is damaged and was set aside: what it knew is not known now"
-    return Damaged(what, Template("Run ", DOCTOR))
+    message = "the ledger is damaged and was set aside: what it knew is not known now"
+    return Damaged(message, Template("Run ", DOCTOR))

@@ -1,7 +1,7 @@
-"""Every record of a ledger as rows, out of one and into another: what `holdfast copy` needs of a ledger.
+"""Read every record of a ledger as rows, and add them to another ledger, for `holdfast copy`.
 
 The columns that identify a row come first. Numbers that only order the rows are left out; they are given again, in the same
-order. A row that is there already stays: the caller has compared before.
+order. A row that exists already stays: the caller has compared before.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ TABLES = (
 
 
 class Transfer:
-    """Reads and adds rows of one ledger."""
+    """Read and add rows of one ledger."""
 
     def __init__(self, database: LedgerDatabase, purges: Purges, secret: SecretKey) -> None:
         self._database, self._purges, self._secret = database, purges, secret
 
     def rows(self, table: Table) -> list[Row]:
         """Return all rows of a table, in the order they were added where that is known."""
-        rows = [_read(table, row) for row in self._database.read_current(f"transfer.{table.name}")]
+        rows = [_decode_row(table, row) for row in self._database.read_current(f"transfer.{table.name}")]
         if table.name != "keys":
             return rows
         secret = self._secret.find()
@@ -77,14 +77,15 @@ class Transfer:
         if table.name == "purged" and any(is_rejection(row[0]) for row in rows):
             self._purges.set_flag(rejected=True)
         values = [dict(zip(table.columns, row, strict=True)) for row in rows]
-        work = lambda transaction: transaction.run_many(f"transfer.add_{table.name}", values)  # noqa: E731
-        self._database.write(work, retry_after_reset=False)
+        self._database.write(
+            lambda transaction: transaction.run_many(f"transfer.add_{table.name}", values), retry_after_reset=False
+        )
 
     def add_audit(self, rows: list[AuditRow], before: AuditMark) -> AuditMark:
         """Add the next rows of the audit, which must end with the row before them; return where it ends then."""
         end = AuditMark(rows[-1].number, rows[-1].hash)
 
-        def work(transaction: Transaction) -> None:
+        def append_rows(transaction: Transaction) -> None:
             transaction.run("transfer.begin_audit")
             moved = transaction.run(
                 "transfer.move_audit", count=end.count, hash=end.hash, old_count=before.count, old_hash=before.hash
@@ -93,11 +94,11 @@ class Transfer:
                 raise Conflict("somebody else writes to the audit", "Stop whoever serves it, and copy again")
             transaction.run_many("transfer.add_audit", [row._asdict() for row in rows])
 
-        self._database.write(work, retry_after_reset=False)
+        self._database.write(append_rows, retry_after_reset=False)
         return end
 
 
-def _read(table: Table, row: Row) -> Row:
+def _decode_row(table: Table, row: Row) -> Row:
     if table.name == "claims":
         subject, *others = row
         return subject.replace(_UNKNOWN, _NUL), *others

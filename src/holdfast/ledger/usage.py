@@ -1,4 +1,4 @@
-"""Which notes were used, which were shown to which session, and what people decided about them."""
+"""Records of which notes were used, which were shown to which session, and what people decided about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAY = 86400
 _SHOWN_SECONDS = 30 * _DAY  # for which a session's shown notes are kept
 _HISTORY_SECONDS = 400 * _DAY  # for which it is kept to whom a note was shown
 _LATE_SECONDS = 10  # by which a client may report the start of a session after its first prompt
-_MEMO_MOST = 10_000
+_MAX_CACHED = 10_000
 _IDS_PER_QUERY = 5_000
 
 
@@ -27,19 +27,19 @@ class Usage:
         self._database = database
         self._counted: dict[str, int] = {}
 
-    def count(self, ids: Iterable[str], now: int) -> None:
+    def record_use(self, ids: Iterable[str], now: int) -> None:
         """Count one more use of each note, at most one a minute. Within that minute the database is not used again."""
         with self._database.lock:
             due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
             if not due:
                 return
-            rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted: two that count the same never wait for each other
+            rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted, so that two writers cannot deadlock
             counted = self._database.write(lambda transaction: transaction.run_many("count", rows), durable=False)
-            if len(self._counted) + len(counted) > _MEMO_MOST:
+            if len(self._counted) + len(counted) > _MAX_CACHED:
                 self._counted.clear()
             self._counted.update((str(id), now) for (id,) in counted)
 
-    def counts(self, ids: Iterable[str]) -> dict[str, int]:
+    def get_counts(self, ids: Iterable[str]) -> dict[str, int]:
         """Return how often each note was used; those never used are left out."""
         wanted = list(dict.fromkeys(ids))
         return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
@@ -64,7 +64,7 @@ class Usage:
         been used."""
         rows = [{"id": id} for id in ids]
 
-        def work(transaction: Transaction) -> int:
+        def delete_rows(transaction: Transaction) -> int:
             counted = len(transaction.run_many("forget", rows))
             for statement in ("forget_shown", "forget_history", "forget_decisions"):
                 transaction.run_many(statement, rows)
@@ -74,9 +74,9 @@ class Usage:
             for id in ids:
                 self._counted.pop(id, None)
             mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
-            if not any(mentions) and not self.counts(ids):
+            if not any(mentions) and not self.get_counts(ids):
                 return 0
-            return self._database.write(work, checkpoint=True)
+            return self._database.write(delete_rows, checkpoint=True)
 
 
 class ShownTo(Record):
@@ -94,7 +94,7 @@ class Sessions:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
 
-    def shown(self, session: str) -> dict[str, str]:
+    def list_shown(self, session: str) -> dict[str, str]:
         """Return the notes that a session was shown since its context began, each with the version of it."""
         return dict(self._database.read_or_empty("shown", session=session))
 
@@ -107,24 +107,24 @@ class Sessions:
         With `new_context`, what was shown before counts no more. The first prompt of a session's `first` context may be
         heard before the start of the session: what was shown with it belongs to that context too."""
         shared = {"session": session, "client": client, "time": now}
-        rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # the same order for all
+        rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # see `count`
 
-        def work(transaction: Transaction) -> List[str]:
+        def insert_rows(transaction: Transaction) -> List[str]:
             if new_context:
                 self._begin_context(transaction, session, now, first)
             transaction.run_many("add_history", rows)
             return [str(note) for (note,) in transaction.run_many("show_note", rows)]
 
-        return self._database.write(work, durable=False)
+        return self._database.write(insert_rows, durable=False)
 
     def begin(self, session: str, now: int, first: bool = False) -> None:
         """Start a session over: nothing was shown to it, and it had no prompt, but see `record_shown` for the first."""
 
-        def work(transaction: Transaction) -> None:
+        def reset_session(transaction: Transaction) -> None:
             since = self._begin_context(transaction, session, now, first)
             transaction.run("forget_prompts", session=session, since=since, now=now)
 
-        self._database.write(work, durable=False)
+        self._database.write(reset_session, durable=False)
 
     def _begin_context(self, transaction: Transaction, session: str, now: int, first: bool) -> int:
         """Forget what was shown; return since when a session's only prompt belongs to the context that begins.
@@ -146,12 +146,12 @@ class Sessions:
         counted = self._database.write(lambda transaction: transaction.run("count_prompt", **values), durable=False)
         return int(counted[0][0]) if counted else 0
 
-    def history(self, note: str) -> List[ShownTo]:
+    def list_history(self, note: str) -> List[ShownTo]:
         """Return to whom a note was shown, newest first."""
         rows = self._database.read_or_empty("history", note=note)
         return [ShownTo(version=version, session=session, client=client, time=time) for version, session, client, time in rows]
 
-    def shown_to(self, ids: Sequence[str]) -> tuple[int, List[str]]:
+    def count_shown(self, ids: Sequence[str]) -> tuple[int, List[str]]:
         """Return how often these notes were shown, and to which sessions."""
         rows = self._database.read_or_empty("shown_to", ids=_json_list(ids))
         count, sessions = rows[0] if rows else (0, "")
@@ -159,7 +159,7 @@ class Sessions:
 
 
 class PersonDecision(Record):
-    """What a person decided about a note: names and ids, never a text. The time is in seconds since 1970."""
+    """A person's decision about a note: names and ids, never a text. The time is in seconds since 1970."""
 
     action: str
     detail: dict[str, str]

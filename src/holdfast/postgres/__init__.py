@@ -16,7 +16,7 @@ from holdfast.postgres.database import Database, Session
 from holdfast.postgres.errors import RetryLater
 from holdfast.postgres.lock import Lock
 from holdfast.postgres.migrations import migrate, newest_version
-from holdfast.postgres.settings import PostgresSettings, settings_of
+from holdfast.postgres.settings import PostgresSettings, make_settings
 from holdfast.postgres.sql import statements
 
 __all__ = [
@@ -25,10 +25,10 @@ __all__ = [
     "PostgresSettings",
     "RetryLater",
     "Session",
+    "make_settings",
     "migrate",
     "newest_version",
     "replica_problem",
-    "settings_of",
     "statements",
     "vector_problem",
     "vector_problem_at",

@@ -91,8 +91,8 @@ class PostgresChanges:
         transcripts = self._store.transcripts(scope)
         if len(names) == 1:
             return {names[0]: transcripts.open(names[0]).file_id()}
-        here = {entry.name: entry.file_id for entry in transcripts.entries()}
-        return {name: here.get(name) for name in names}
+        by_name = {entry.name: entry.file_id for entry in transcripts.entries()}
+        return {name: by_name.get(name) for name in names}
 
     def run_query(self, question: Callable[[], T]) -> T:
         """Answer from a replica that has all that the primary had at the last refresh.

@@ -56,19 +56,22 @@ def vector_problem_at(url: str) -> tuple[str, str]:
     return describe_vector_problem(VectorSupport(*row))
 
 
-def describe_vector_problem(found: VectorSupport) -> tuple[str, str]:
+def describe_vector_problem(support: VectorSupport) -> tuple[str, str]:
     """Return why vectors cannot be stored and how to fix it; two empty strings if they can."""
-    if found.has_columns and found.created:
+    if support.has_columns and support.created:
         return "", ""
-    if found.created and found.usable:
+    if support.created and support.usable:
         return "pgvector is in this database, but the tables were made without it", _MIGRATE.capitalize()
-    if found.created and found.schema != "public":
-        what = f"pgvector is in the schema {found.schema} of this database, not in public"
-        return what, f"Let a superuser run `ALTER EXTENSION vector SET SCHEMA public` in this database, then {_MIGRATE}"
-    if found.created:
-        what = f"pgvector {found.created} in this database is older than 0.7"
-        return what, f"Install a newer one on the server, let a superuser run `ALTER EXTENSION vector UPDATE`, then {_MIGRATE}"
-    if found.offered:
+    if support.created and support.schema != "public":
+        problem = f"pgvector is in the schema {support.schema} of this database, not in public"
+        return problem, f"Let a superuser run `ALTER EXTENSION vector SET SCHEMA public` in this database, then {_MIGRATE}"
+    if support.created:
+        problem = f"pgvector {support.created} in this database is older than 0.7"
+        return (
+            problem,
+            f"Install a newer one on the server, let a superuser run `ALTER EXTENSION vector UPDATE`, then {_MIGRATE}",
+        )
+    if support.offered:
         return "pgvector is on the PostgreSQL server, but not created in this database", f"Let {_CREATE} {_MIGRATE}"
     return "pgvector is not installed on the PostgreSQL server", f"Install 0.7 or later there, let {_CREATE} {_MIGRATE}"
 

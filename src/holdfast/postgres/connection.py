@@ -20,7 +20,7 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, PollingStatus, Transactio
 from psycopg.waiting import Ready, Wait
 
 from holdfast.postgres.outage import SILENCE_SECONDS
-from holdfast.postgres.sql import numbered
+from holdfast.postgres.sql import number_placeholders
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         """Send these statements and read their results; then raise the first error."""
         prepared = [self._prepare(statement, values) for statement, values, _ in batch]  # before anything is sent: it may fail
         try:
-            for given in prepared:
-                self.pgconn.send_query_params(*given)
+            for query in prepared:
+                self.pgconn.send_query_params(*query)
             self.pgconn.pipeline_sync()
             failure = self._run_generator(self._exchange([result for _, _, result in batch]))
         except BaseException:
@@ -127,11 +127,11 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
 
     def _prepare(self, statement: str, values: Values) -> tuple[Any, ...]:
         """Return the statement and its values as the server reads them."""
-        text, names = numbered(statement)
-        given = list(values) if isinstance(names, int) else [values[name] for name in names]  # type: ignore[call-overload]
-        if not given:
+        text, names = number_placeholders(statement)
+        ordered = list(values) if isinstance(names, int) else [values[name] for name in names]  # type: ignore[call-overload]
+        if not ordered:
             return text, None, None, None, Format.BINARY
-        dumped = self._transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))
+        dumped = self._transformer.dump_sequence(ordered, [PyFormat.AUTO] * len(ordered))
         return text, dumped, self._transformer.types, self._transformer.formats, Format.BINARY
 
     def _exchange(self, results: list[Result]) -> Generator[Wait, Ready, psycopg.Error | None]:
@@ -173,14 +173,14 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
 
     def _wait(self, events: int) -> Ready:
         self._poll.register(self.pgconn.socket, events)
-        heard = time.monotonic()
-        end = heard + self._seconds
-        while not (found := self._poll.poll(SILENCE_SECONDS * 1000)):
+        last_answer = time.monotonic()
+        end = last_answer + self._seconds
+        while not (events_found := self._poll.poll(SILENCE_SECONDS * 1000)):
             if time.monotonic() >= end or not self._server_answers():
                 self._cancel_later()
-                raise NoAnswer(heard)
-            heard = time.monotonic()
-        event = found[0][1]
+                raise NoAnswer(last_answer)
+            last_answer = time.monotonic()
+        event = events_found[0][1]
         return Ready.W if event == select.POLLOUT else Ready.RW if event & select.POLLOUT else Ready.R
 
     def _cancel_later(self) -> None:

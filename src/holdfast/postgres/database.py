@@ -31,7 +31,7 @@ from holdfast.postgres.errors import (
     translate,
 )
 from holdfast.postgres.migrations import check_schema
-from holdfast.postgres.pool import pool_of
+from holdfast.postgres.pool import get_pool
 from holdfast.postgres.sql import SQL
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Database:
 
     def write(self, work: Callable[[Session], T], durable: bool = False) -> T:
         """Run `work` in a transaction; repeat it if the server went away before COMMIT, or another writer was faster."""
-        begun, outage = time.monotonic(), pool_of(self.settings).outage
+        begun, outage = time.monotonic(), get_pool(self.settings).outage
         while True:
             try:
                 with self.transaction(durable) as session:
@@ -104,7 +104,7 @@ class Database:
                     raise
 
     @contextmanager
-    def reading(self, replica: bool = False) -> Iterator[None]:
+    def read_transaction(self, replica: bool = False) -> Iterator[None]:
         """Let the queries of this thread share one transaction: those of all databases of this caller, or with `replica`
         only those of this one, on a replica where there is one."""
         on_replica = bool(replica and self.settings.read_url)
@@ -128,7 +128,7 @@ class Database:
     def _maintain(self, command: LiteralString, tables: Sequence[str]) -> str:
         warnings: list[str] = []
         try:
-            with psycopg.connect(**pool_of(self.settings).parameters) as connection:
+            with psycopg.connect(**get_pool(self.settings).parameters) as connection:
                 connection.add_notice_handler(lambda notice: warnings.append(notice.sqlstate or ""))
                 for table in tables:
                     connection.execute(sql.SQL(command).format(sql.Identifier("holdfast", table)))
@@ -149,8 +149,8 @@ class Session:
         self._seconds = seconds
         self.begun: float | None = None  # when the first of several attempts began, if all of them share one time limit
         self._read_only, self._durable = read_only, durable
-        self._replica = replica and not pool_of(settings, "read").is_avoided
-        self._pool = pool or pool_of(settings, "read" if self._replica else "")
+        self._replica = replica and not get_pool(settings, "read").is_avoided
+        self._pool = pool or get_pool(settings, "read" if self._replica else "")
         self._idle_seconds = idle_seconds
         self._keys = keys  # by which queries of this thread find it while it is open
         self._outer: dict[Hashable, Session | None] = {}
@@ -241,7 +241,7 @@ class Session:
         self._failed = False
         self._pool.outage.record_answer()
         if self._replica:
-            self._pool.replica_answered()
+            self._pool.record_replica_answer()
 
     def _connect(self, end: float) -> tuple[Connection, bool]:
         """Return the connection, and whether no transaction was begun on it yet."""
@@ -257,7 +257,7 @@ class Session:
         """Return whether to try again. If a replica fails for any reason, the primary is asked."""
         if self._replica:
             self._pool.avoid_replica("" if is_replica_conflict(error) else str(translate(error, READ_URL)))
-            self._replica, self._pool = False, pool_of(self._settings)
+            self._replica, self._pool = False, get_pool(self._settings)
             return True
         if self._is_read and not self._read_only:
             return False

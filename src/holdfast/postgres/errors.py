@@ -56,7 +56,11 @@ def is_connection_lost(error: BaseException) -> bool:
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | psycopg.InternalError):
         return False
     state = error.sqlstate
-    return not (invalid_option(error) or is_login_refused(error)) if state is None else state.startswith("08") or state in _AWAY
+    return (
+        not (find_invalid_option(error) or is_login_refused(error))
+        if state is None
+        else state.startswith("08") or state in _AWAY
+    )
 
 
 def is_login_refused(error: BaseException) -> bool:
@@ -67,11 +71,11 @@ def is_login_refused(error: BaseException) -> bool:
     by_host: dict[str, bool] = {}
     for line in each.split("\n- ") if each else [message]:
         host = line.partition(", hostaddr:")[0] if each else ""  # it may have several addresses, not all of them in use
-        by_host[host] = by_host.get(host, False) or _refusal(line) is not None
+        by_host[host] = by_host.get(host, False) or _find_refusal(line) is not None
     return all(by_host.values())
 
 
-def invalid_option(error: BaseException) -> str:
+def find_invalid_option(error: BaseException) -> str:
     """Return the option of the address that the client library rejects, or ""."""
     if not isinstance(error, psycopg.OperationalError | psycopg.ProgrammingError) or error.sqlstate is not None:
         return ""
@@ -86,7 +90,7 @@ def is_replica_conflict(error: BaseException) -> bool:
 
 def is_replica_unusable(error: BaseException) -> bool:
     """Return whether this is not a replica of this database, or it refuses the login."""
-    return bool(invalid_option(error)) or is_login_refused(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
+    return bool(find_invalid_option(error)) or is_login_refused(error) or getattr(error, "sqlstate", None) in _NO_REPLICA
 
 
 def translate(error: BaseException, url: str = URL) -> BaseException:
@@ -95,24 +99,24 @@ def translate(error: BaseException, url: str = URL) -> BaseException:
         return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
     if not isinstance(error, psycopg.Error):
         return error
-    if option := invalid_option(error):
+    if option := find_invalid_option(error):
         return ConfigError(f"the {option} in {url} is not one that can be used", f"Correct the {option}")
     if is_login_refused(error):
-        return _refusal(str(error), url=url) or Trouble("the database refused", "Look into the server's log")
+        return _find_refusal(str(error), url=url) or Trouble("the database refused", "Look into the server's log")
     if is_connection_lost(error):
-        return RetryLater(f"the database is not there ({_kind(error)})", f"Try again in a moment, or correct {url}")
-    return _by_state(error, error.sqlstate or "", url)
+        return RetryLater(f"the database is not there ({_describe_kind(error)})", f"Try again in a moment, or correct {url}")
+    return _translate_state(error, error.sqlstate or "", url)
 
 
-def _refusal(message: str = "", state: str = "", url: str = URL) -> ConfigError | None:
+def _find_refusal(message: str = "", state: str = "", url: str = URL) -> ConfigError | None:
     """Return why the server refuses the login, by its message or its SQLSTATE."""
-    for pattern, known_state, what, fix in _REFUSALS:
+    for pattern, known_state, problem, fix in _REFUSALS:
         if re.search(pattern, message) if message else known_state and state.startswith(known_state):
-            return ConfigError(what.format(url=url), fix.format(url=url))
+            return ConfigError(problem.format(url=url), fix.format(url=url))
     return None
 
 
-def _kind(error: psycopg.Error) -> str:
+def _describe_kind(error: psycopg.Error) -> str:
     """Return the kind of the error, or why no server answered; without host names, since agents read this."""
     if error.sqlstate:
         return f"{type(error).__name__}, {error.sqlstate}"
@@ -120,7 +124,7 @@ def _kind(error: psycopg.Error) -> str:
     return re.sub(r'\s*"[^"]*"', "", reason).strip()[:200]  # in quotes are names
 
 
-def _by_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:
+def _translate_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:
     kind = f"{type(error).__name__}, {state}"
     if state in _CONFLICTS:
         return RetryLater(_CONFLICTS[state], "Try again in a moment")
@@ -132,7 +136,7 @@ def _by_state(error: psycopg.Error, state: str, url: str) -> HoldfastError:
         return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
     if state.startswith(("58", "XX001", "XX002")):
         return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
-    if refused := _refusal(state=state, url=url):
+    if refused := _find_refusal(state=state, url=url):
         return refused
     if state in _NO_SCHEMA:
         return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")

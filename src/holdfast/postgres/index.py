@@ -18,7 +18,7 @@ from holdfast.index.results import FolderSize
 from holdfast.models import Progress
 from holdfast.postgres import Database, RetryLater, statements
 from holdfast.postgres import vectors as vectors_module
-from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
+from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
 from holdfast.postgres.index_writer import Change, FilesOfFolder, files_by_folder
 from holdfast.postgres.vectors import PostgresVectors
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 SQL = {**expand_fragments(statements(__file__)), **vectors_module.SQL}
 SQL["notes_of_scope"] = SQL["notes"]  # it reads each scope by itself already
 _NAMES = frozenset(("about", "named", "names", "label", "labels"))  # values that are compared with subjects and labels
-_COMMON = 1000  # postings from which a term is common:
+_COMMON_POSTINGS = 1000  # postings from which a term is common:
 _COMMON_SECONDS = 30.0  # for which its count is not read again
-_MOST_COUNTED = 20_000  # terms whose counts are cached
+_MAX_COUNTED = 20_000  # terms whose counts are cached
 
 
 class IndexDatabase(Database):
@@ -140,7 +140,7 @@ class PostgresIndex(IndexQueries):
     @contextmanager
     def read_transaction(self, replica: bool = False) -> Iterator[None]:
         """Read in one transaction, from a replica if there is one and `replica` is set."""
-        with self._database.reading(replica):
+        with self._database.read_transaction(replica):
             yield
 
     # --- writing --------------------------------------------------------------------------------------------------------------
@@ -151,13 +151,13 @@ class PostgresIndex(IndexQueries):
         Where the store is in the same database, it is read under the folder's lock whether the files are current, so that what
         was purged meanwhile does not come back. Otherwise `is_current` is called before.
         """
-        wanted = [(entry, replaced) for entry, replaced in entries if self.stored_files or is_current(entry)]
-        if not wanted:
+        current = [(entry, replaced) for entry, replaced in entries if self.stored_files or is_current(entry)]
+        if not current:
             return
 
         def write(db: Session) -> None:
-            change = Change(db, SQL, files_by_folder([entry for entry, _ in wanted]), self.stored_files)
-            for entry, replaced in wanted:
+            change = Change(db, SQL, files_by_folder([entry for entry, _ in current]), self.stored_files)
+            for entry, replaced in current:
                 if change.is_current(entry):
                     change.put(entry, replaced)
             change.save()
@@ -249,7 +249,7 @@ class PostgresIndex(IndexQueries):
         The count of a common term may be half a minute old: it hardly matters, and takes long to read.
         """
         now = time.monotonic()
-        if len(self._term_counts) > _MOST_COUNTED:
+        if len(self._term_counts) > _MAX_COUNTED:
             self._term_counts.clear()
         cache: dict[Hashable, Any] = self._database.cache if self._database.cache is not None else {}
         known: dict[str, tuple[int, int, float]] = {
@@ -261,7 +261,7 @@ class PostgresIndex(IndexQueries):
             counts = {number: (here, everywhere) for number, here, everywhere in rows}
             for term in new:
                 here, everywhere = counts.get(term_number(term), (0, 0))
-                until = now + _COMMON_SECONDS if everywhere >= _COMMON else now
+                until = now + _COMMON_SECONDS if everywhere >= _COMMON_POSTINGS else now
                 known[term] = self._term_counts[folders, term] = cache["count", folders, term] = here, everywhere, until
         return {term: (here, everywhere) for term, (here, everywhere, _) in known.items()}
 
@@ -286,7 +286,7 @@ class PostgresIndex(IndexQueries):
         folders = self._folder_ids(filter) if self._may_have_transcripts() else ()
         if not folders:
             return []
-        spoken = tuple([small_letters(name) for name in names])
+        spoken = tuple([fold_speaker(name) for name in names])
         rows = self._database.read_once(
             ("speakers", spoken, folders), lambda: self._rows("speakers_named", spoken=spoken, folders=folders)
         )
@@ -310,7 +310,7 @@ class PostgresIndex(IndexQueries):
 
     def verify(self, progress: Progress = Progress()) -> str:
         """Check the whole index and return the first problem, or ""."""
-        with self._database.reading():
+        with self._database.read_transaction():
             for text, sum_ in self._rows("text_sums"):
                 if crc32(text.encode()) != sum_:
                     return "a text is not what was written"
@@ -327,7 +327,7 @@ def _encode(values: dict[str, Any]) -> dict[str, Any]:
     for name in _NAMES.intersection(encoded):
         value = encoded[name]
         if value is not None:
-            encoded[name] = [shorten_name(one) for one in value] if isinstance(value, list) else shorten_name(value)
+            encoded[name] = [shorten_name(item) for item in value] if isinstance(value, list) else shorten_name(value)
     return encoded
 
 

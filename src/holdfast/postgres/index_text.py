@@ -34,7 +34,7 @@ def _clean(value: Any) -> Any:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list) and value and isinstance(value[0], str):
-        return [clean_text(one) for one in value]
+        return [clean_text(item) for item in value]
     return value
 
 
@@ -52,6 +52,6 @@ def shorten_name(name: str) -> str:
     return name[: _LONGEST_NAME - 40] + blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def small_letters(speaker: str) -> str:
+def fold_speaker(speaker: str) -> str:
     """Return the beginning of a speaker's name in small letters; of ASCII only, as SQLite compares names."""
     return clean_text(speaker[:_LONGEST_SPEAKER].translate(_SMALL))

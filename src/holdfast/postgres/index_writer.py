@@ -13,7 +13,7 @@ from zlib import crc32
 from holdfast.base.ids import file_fingerprint
 from holdfast.index.results import IndexedFile
 from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
-from holdfast.postgres.index_text import clean_text, clean_values, shorten_name, small_letters, term_number
+from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Sql = Mapping[str, str]
     FolderKey = tuple[str, str]  # scope and part
 
-_MOST_TIMES = 32_767  # of a term in a passage: a smallint
+_MAX_TIMES = 32_767  # of a term in a passage: a smallint
 _BATCH = 500  # docs that one statement removes
 _COUNTS = ("passages", "words", "tokens", "old", "old_tokens")  # columns of a folder
 
@@ -54,9 +54,7 @@ def files_by_folder(entries: Iterable[IndexEntry]) -> dict[FolderKey, FilesOfFol
 class Change:
     """The changes of one transaction; `save` writes them."""
 
-    def __init__(
-        self, db: Session, sql: Sql, files: Mapping[FolderKey, FilesOfFolder], stored_files: str = ""
-    ) -> None:
+    def __init__(self, db: Session, sql: Sql, files: Mapping[FolderKey, FilesOfFolder], stored_files: str = "") -> None:
         self._db: Any = db
         self._sql = sql
         self._checks_store = bool(stored_files)
@@ -120,21 +118,21 @@ class Change:
     def save(self) -> None:
         """Queue the statements that remove rows, then those that add rows."""
         for docs, current_only in ((self._replaced, False), (self._next_versions, True)):
-            for some in _batches(docs):
-                self._db.execute(self._sql["drop_vectors"], {"docs": some})
-                terms = self._db.execute(self._sql["drop_passages"], {"docs": some, "current_only": current_only})
+            for batch in _split_batches(docs):
+                self._db.execute(self._sql["drop_vectors"], {"docs": batch})
+                terms = self._db.execute(self._sql["drop_passages"], {"docs": batch, "current_only": current_only})
                 self._removed_terms.append(terms)
-                self._db.execute(self._sql["drop_facts"], {"docs": some})
-        for some in _batches(self._removed):
-            self._db.execute(self._sql["drop_docs"], {"docs": some})
+                self._db.execute(self._sql["drop_facts"], {"docs": batch})
+        for batch in _split_batches(self._removed):
+            self._db.execute(self._sql["drop_docs"], {"docs": batch})
         passages = [self._count_passage(row) for row in self._passages]
         facts = [fact | {"about": shorten_name(fact["about"]), "named": shorten_name(fact["named"])} for fact in self._facts]
-        made = [row | {"number": number} for number, row in enumerate(self._made)]
+        made_rows = [row | {"number": number} for number, row in enumerate(self._made)]
         self._insert("add_docs", self._docs)
         self._insert("add_passages", passages)
         self._insert("add_mentions", passages)
         self._insert("add_facts", facts)
-        self._insert("add_made", made)
+        self._insert("add_made", made_rows)
         self._add_terms()
         self._folders.save()
 
@@ -145,7 +143,9 @@ class Change:
             fields = passage_fields(self._folders.passage_ids.pop(), doc, passage) | of_folder
             self._passages.append(fields)
             if passage.source and passage.source.made_from:
-                self._made.extend([{"passage": fields["id"], "what": what} | of_folder for what in passage.source.made_from])
+                self._made.extend(
+                    [{"passage": fields["id"], "what": source} | of_folder for source in passage.source.made_from]
+                )
             if not passage.past:
                 self._folders.count(folder, passages=1, words=fields["words"])
         self._facts.extend([fact_fields(doc, fact) | of_folder for fact in facts])
@@ -164,15 +164,15 @@ class Change:
         return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
             "text": text, "sum": crc32(text.encode()), "length": length,
             "terms": [term_number(term, past) for term in terms],
-            "times": [min(times, _MOST_TIMES) for times in terms.values()],
-            "spoken": small_letters(row["speaker"]) if row["speaker"] else None,
+            "times": [min(times, _MAX_TIMES) for times in terms.values()],
+            "spoken": fold_speaker(row["speaker"]) if row["speaker"] else None,
         }  # fmt: skip
 
     def _add_terms(self) -> None:
         """Add the terms of current passages in alphabetical order, so that two writers never wait for each other."""
         current = [row for row in self._passages if not row["past"]]
-        said = [term for row in current for term in f"{row['name_terms']} {row['text_terms']}".split()]
-        terms = sorted({clean_text(term) for term in said})
+        words = [term for row in current for term in f"{row['name_terms']} {row['text_terms']}".split()]
+        terms = sorted({clean_text(term) for term in words})
         if terms:
             now, past = [term_number(term) for term in terms], [term_number(term, True) for term in terms]
             self._db.execute(self._sql["add_words"], {"terms": terms, "now_codes": now, "past_codes": past})
@@ -217,7 +217,7 @@ class _Folders:
             self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **{name: counts[name] for name in _COUNTS}})
 
 
-def _batches(docs: list[int]) -> list[list[int]]:
+def _split_batches(docs: list[int]) -> list[list[int]]:
     return [docs[start : start + _BATCH] for start in range(0, len(docs), _BATCH)]
 
 

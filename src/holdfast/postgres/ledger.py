@@ -7,7 +7,7 @@ whose head moves in the same statement that appends a row.
 from __future__ import annotations
 
 import os
-from json.encoder import encode_basestring_ascii as quoted
+from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.base import dates
@@ -69,7 +69,7 @@ class PostgresLedger:
 
     def close(self) -> None:
         """Save the audit's mark. Connections belong to the process and stay open."""
-        self.audit.rows_added(0)
+        self.audit.update_mark(0)
 
 
 class PostgresLedgerDatabase:
@@ -88,7 +88,7 @@ class PostgresLedgerDatabase:
 
     def read(self, statement: str, /, **values: Any) -> list[Any]:
         """Return all rows; raises where the database does not answer."""
-        return self.connection.rows(statement, **plain(values))
+        return self.connection.rows(statement, **clean_values(values))
 
     read_current = read  # there is no older copy, and no damaged file that is replaced
 
@@ -105,7 +105,7 @@ class PostgresLedgerDatabase:
     def read_any_tenant(self, statement: str, /, **values: Any) -> list[Any]:
         """Return all rows, asked without a tenant."""
         self._no_tenant = self._no_tenant or self.connection.without_tenant()
-        return self._no_tenant.rows(statement, **plain(values))
+        return self._no_tenant.rows(statement, **clean_values(values))
 
     def write(
         self, work: Callable[[Transaction], T], *, durable: bool = True, checkpoint: bool = False,
@@ -132,13 +132,13 @@ class PostgresTransaction:
         self._session = session
 
     def run(self, statement: str, /, **values: Any) -> list[Any]:
-        return self._session.execute(SQL[statement], plain(values)).fetchall()
+        return self._session.execute(SQL[statement], clean_values(values)).fetchall()
 
     def run_many(self, statement: str, rows: Iterable[dict[str, Any]], /) -> list[Any]:
-        return self._session.executemany(SQL[statement], [plain(row) for row in rows]).fetchall()
+        return self._session.executemany(SQL[statement], [clean_values(row) for row in rows]).fetchall()
 
     def lock(self, name: str) -> None:
-        self._session.execute(SQL["lock"], plain({"name": name}))
+        self._session.execute(SQL["lock"], clean_values({"name": name}))
 
 
 class PostgresAuditChain:
@@ -163,11 +163,11 @@ class PostgresAuditChain:
     def save_mark(self) -> None:
         """Write the head to the mark, unless the mark contradicts the chain."""
 
-        def work(transaction: Transaction) -> None:
+        def write_mark(transaction: Transaction) -> None:
             for count, hash in transaction.run("audit.take_unmarked"):
                 transaction.run("audit.put_mark", count=count, hash=hash)
 
-        self._database.write(work)
+        self._database.write(write_mark)
 
     def read_mark(self) -> AuditMark | None:
         rows = self._database.read_current("audit.mark")
@@ -225,14 +225,14 @@ class SecretRow:
 def _hashed_form(decision: Decision, now: str) -> str:
     """Return the fields of a row as they are hashed: plain ASCII on one line."""
     fields = (now, decision.tenant, decision.agent, decision.action, decision.outcome, canonical_metadata(decision.metadata))
-    return ",".join([quoted(_text(field)) for field in fields])
+    return ",".join([quote_json(_clean_text(field)) for field in fields])
 
 
-def plain(values: dict[str, Any]) -> dict[str, Any]:
+def clean_values(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values with U+FFFD for characters that a column of text does not take."""
-    return {name: _text(value) if isinstance(value, str) else value for name, value in values.items()}
+    return {name: _clean_text(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
-def _text(value: str) -> str:
-    known = value.replace("\0", "\ufffd") if "\0" in value else value
-    return known if known.isascii() else known.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+def _clean_text(value: str) -> str:
+    text = value.replace("\0", "\ufffd") if "\0" in value else value
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

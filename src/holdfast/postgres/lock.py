@@ -9,7 +9,7 @@ from hashlib import blake2b
 from holdfast.base.fork import on_fork
 from holdfast.errors import Busy
 from holdfast.postgres.database import Session
-from holdfast.postgres.pool import pool_of
+from holdfast.postgres.pool import get_pool
 from holdfast.postgres.sql import SQL
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Take the lock and return whether it was free in time. Threads of this process wait here, not on a connection each."""
         end = time.monotonic() + seconds
-        local = _local_lock(self._settings.url, self._number)
+        local = _get_local_lock(self._settings.url, self._number)
         if not local.acquire(timeout=max(seconds, 0)):
             return False
         try:
@@ -54,7 +54,7 @@ class Lock:
         return True
 
     def _try_lock(self) -> bool:
-        session = Session(self._settings, self._seconds, idle_seconds=_NO_LIMIT, pool=pool_of(self._settings, "locks"))
+        session = Session(self._settings, self._seconds, idle_seconds=_NO_LIMIT, pool=get_pool(self._settings, "locks"))
         is_locked = False
         try:
             is_locked = bool(session.execute(SQL["try_lock"], {"number": self._number}).fetchone()[0])
@@ -70,7 +70,7 @@ class Lock:
         session, self._session = self._session, None
         if session is not None and session.is_of_this_process():
             session.rollback()
-            _local_lock(self._settings.url, self._number).release()
+            _get_local_lock(self._settings.url, self._number).release()
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -81,7 +81,7 @@ _locks: dict[tuple[str, int], threading.Lock] = {}
 _guard = threading.Lock()
 
 
-def _local_lock(url: str, number: int) -> threading.Lock:
+def _get_local_lock(url: str, number: int) -> threading.Lock:
     with _guard:
         return _locks.setdefault((url, number), threading.Lock())
 
@@ -91,10 +91,10 @@ def _lock_number(tenant: str, name: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def _in_child() -> None:
+def _after_fork() -> None:
     global _guard
     _guard = threading.Lock()
     _locks.clear()
 
 
-on_fork(child=_in_child)
+on_fork(child=_after_fork)

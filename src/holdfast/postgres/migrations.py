@@ -41,7 +41,7 @@ class Migration(Record):
     sql: str
 
 
-def migrations() -> list[Migration]:
+def list_migrations() -> list[Migration]:
     """Return all migrations in order."""
     found = []
     for name in sorted([name for name in os.listdir(FOLDER) if name.endswith(".sql") and name[:4].isdigit()]):
@@ -56,7 +56,7 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
     applied = []
     try:
         with psycopg.connect(**connection_parameters(url)) as connection:
-            for migration in migrations():
+            for migration in list_migrations():
                 if _apply(connection, migration):
                     applied.append(migration.name)
                     if progress is not None:
@@ -115,8 +115,8 @@ def _make_vectors(connection: Connection) -> bool:
         connection.execute(SQL["migration_settings"], {"lock_timeout": f"{_WAIT_SECONDS}s"})
         connection.execute(SQL["migration_lock"], {"number": _LOCK})
         had_columns = _vector_support(connection).has_columns
-        made = connection.execute(SQL["make_vectors"]).fetchone()
-        return bool(made and made[0]) and not had_columns
+        row = connection.execute(SQL["make_vectors"]).fetchone()
+        return bool(row and row[0]) and not had_columns
 
 
 def _is_up_to_date(url: str) -> bool:
@@ -139,7 +139,7 @@ def _vector_support(connection: Connection) -> VectorSupport:
 
 def newest_version() -> int:
     """Return the number of the last migration of this version."""
-    return migrations()[-1].number
+    return list_migrations()[-1].number
 
 
 def schema_version(connection: PipelineConnection) -> tuple[int, bool]:

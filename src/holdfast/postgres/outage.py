@@ -24,7 +24,7 @@ AWAY_SECONDS = 9.0  # how long callers wait for a server that went away
 _UNKNOWN_SECONDS = 5.0  # the same for one that never answered
 SILENCE_SECONDS = 3.0  # without a byte of an answer, before the server is probed
 _PROBE_SECONDS = 3  # that a known server may take to accept a connection; if it takes longer, it counts as away
-_LEAST_SECONDS = 2  # for a connection: libpq does not accept less
+_MIN_SECONDS = 2  # for a connection: libpq does not accept less
 _PAUSE_SECONDS = 1.0  # between two attempts to reach a server that is away
 _FRESH_SECONDS = 2.0  # for which the result of a probe is used again
 _ANSWERED = ("FATAL:", "ERROR:")  # the server's own words, if only that it accepts no more connections
@@ -71,7 +71,7 @@ class Outage:
         """Return how long a caller waits at least for a connection, however little time it has."""
         if self._connect_timeout and not self._known:
             return hosts * self._connect_timeout + 1
-        return hosts * _LEAST_SECONDS
+        return hosts * _MIN_SECONDS
 
     def seconds_to_connect(self, hosts: int) -> int:
         """Return how long a connection attempt may take per host; raise RetryLater if this caller is not to try now.
@@ -82,17 +82,17 @@ class Outage:
             self.check()
             now = time.monotonic()
             if self._since and now >= self._since + AWAY_SECONDS:
-                seconds = self._connect_timeout or _LEAST_SECONDS
+                seconds = self._connect_timeout or _MIN_SECONDS
                 if self._known:
-                    seconds = max(min(seconds, self._try_seconds), _LEAST_SECONDS)
+                    seconds = max(min(seconds, self._try_seconds), _MIN_SECONDS)
                     self._try_seconds *= 2  # the server may only be slow
                 self._next_try = now + hosts * seconds + _PAUSE_SECONDS  # unless the attempt ends sooner
                 return seconds
             if self._connect_timeout and not self._known:
                 return self._connect_timeout
             if self._since:
-                return max(int((self._since + AWAY_SECONDS - now) / hosts), _LEAST_SECONDS)
-            return CONNECT_SECONDS if self._known else max(int(_UNKNOWN_SECONDS / hosts), _LEAST_SECONDS)
+                return max(int((self._since + AWAY_SECONDS - now) / hosts), _MIN_SECONDS)
+            return CONNECT_SECONDS if self._known else max(int(_UNKNOWN_SECONDS / hosts), _MIN_SECONDS)
 
     def record_attempt(self) -> None:
         """Record that an attempt to connect has ended."""
@@ -107,12 +107,12 @@ class Outage:
         with self._probing:
             when, answered = self._probed.get(key, (0.0, False))
             if time.monotonic() - when > _FRESH_SECONDS or not when:
-                answered = _accepts(address)
+                answered = _accepts_connections(address)
                 self._probed = {key: (time.monotonic(), answered)}
             return answered
 
 
-def _accepts(address: dict[str, Any]) -> bool:
+def _accepts_connections(address: dict[str, Any]) -> bool:
     try:
         psycopg.connect(**{**address, "connect_timeout": _PROBE_SECONDS, "target_session_attrs": "any"}).close()
     except psycopg.Error as error:

@@ -59,9 +59,9 @@ class FairShare:
         with self._changed:
             self._first_tenant = self._first_tenant or tenant
             self.several_tenants = self.several_tenants or tenant not in ("", self._first_tenant)
-            while self._refusal(tenant) and not self._by_thread[thread]:
-                if not self._changed.wait(end - time.monotonic()) and (why := self._refusal(tenant)):
-                    raise Busy(why, "Try again in a moment, or set store.connections higher")
+            while self._refusal_reason(tenant) and not self._by_thread[thread]:
+                if not self._changed.wait(end - time.monotonic()) and (reason := self._refusal_reason(tenant)):
+                    raise Busy(reason, "Try again in a moment, or set store.connections higher")
             self._used += 1
             self._by_thread[thread] += 1
             self._by_tenant[tenant] += 1
@@ -79,7 +79,7 @@ class FairShare:
                 del self._by_tenant[tenant]
             self._changed.notify_all()  # not every waiter may take it
 
-    def _refusal(self, tenant: str) -> str:
+    def _refusal_reason(self, tenant: str) -> str:
         """Return why this tenant gets no slot now, or "". A request whose token is not checked yet has no tenant."""
         if self._used >= self._size:
             return f"all {self._size} connections to the database are in use"
@@ -168,7 +168,7 @@ class Pool:
 
     def _acquire_pooled(self, end: float) -> Connection:
         while True:
-            pool = self._current()
+            pool = self._get_open_pool()
             seconds = max(end - time.monotonic(), self.outage.least_seconds(self._hosts))
             try:
                 connection = pool.getconn(seconds)
@@ -183,7 +183,7 @@ class Pool:
             if time.monotonic() >= end:
                 raise psycopg.OperationalError("the server closed the connection")
 
-    def _current(self) -> Connections:
+    def _get_open_pool(self) -> Connections:
         with self._guard:
             if self._open is None or self._open.closed:
                 self._open = Connections(self, self._size, self.outage.seconds_to_connect(self._hosts))
@@ -219,7 +219,7 @@ class Pool:
         if begun:
             _log.warning("the read replica is left out, the primary answers: %s", trouble)
 
-    def replica_answered(self) -> None:
+    def record_replica_answer(self) -> None:
         """Log that the replica answers, if it did not before."""
         if self._trouble:
             with self._guard:
@@ -237,7 +237,7 @@ _outages: dict[str, Outage] = {}
 _guard = threading.Lock()
 
 
-def pool_of(settings: PostgresSettings, kind: str = "") -> Pool:
+def get_pool(settings: PostgresSettings, kind: str = "") -> Pool:
     """Return the pool for this store's address: its own, that of its replica ("read"), or one that holds locks ("locks")."""
     url = settings.read_url if kind == "read" else settings.url
     key = PoolKey(url, kind, settings.connections)
@@ -260,7 +260,7 @@ def close_pools(url: str | None = None) -> None:
 _pools_of_parent: list[Pool] = []  # kept: deleting a pool would wait for threads and locks that are not in this process
 
 
-def _in_child() -> None:
+def _after_fork() -> None:
     global _guard
     _guard = threading.Lock()
     _pools_of_parent.extend(_pools.values())
@@ -274,5 +274,5 @@ def _is_of_another_pool(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("psycopg.pool").addFilter(_is_of_another_pool)
-on_fork(child=_in_child)
+on_fork(child=_after_fork)
 atexit.register(close_pools)

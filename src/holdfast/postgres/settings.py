@@ -36,7 +36,7 @@ class PostgresSettings(Record):
         return repr(shown) if shown != self else super().__repr__()
 
 
-def settings_of(config: Config, agent: str | None, all_agents: bool) -> PostgresSettings:
+def make_settings(config: Config, agent: str | None, all_agents: bool) -> PostgresSettings:
     """Return the store that the settings name, for this caller."""
     if config.store_read and not config.store:
         raise ConfigError(
@@ -63,22 +63,22 @@ def settings_of(config: Config, agent: str | None, all_agents: bool) -> Postgres
 def connection_parameters(url: str, primary: bool = True) -> dict[str, Any]:
     """Return the parameters to connect with: those of the URL, and defaults that detect a dead server soon."""
     try:
-        given = conninfo_to_dict(url)
-        [int(port) for port in str(given.get("port") or 5432).split(",") if port]
+        parameters = conninfo_to_dict(url)
+        [int(port) for port in str(parameters.get("port") or 5432).split(",") if port]
     except (psycopg.Error, ValueError):
         name = "store.url" if primary else "store.read_url"
         raise ConfigError(f"{name} is not a valid address", "Write it as postgresql://user@host:5432/database") from None
-    if primary and "," in str(given.get("host", "")):
-        given.setdefault("target_session_attrs", "read-write")  # of several hosts, the one that accepts writes
+    if primary and "," in str(parameters.get("host", "")):
+        parameters.setdefault("target_session_attrs", "read-write")  # of several hosts, the one that accepts writes
     defaults: dict[str, Any] = {"application_name": "holdfast", "connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": 20_000}
     defaults |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
     always = {"client_encoding": "utf8", "autocommit": True, "prepare_threshold": None}
-    return {**defaults, **{name: value for name, value in given.items() if value is not None}, **always}
+    return {**defaults, **{name: value for name, value in parameters.items() if value is not None}, **always}
 
 
-def host_count(given: dict[str, Any]) -> int:
+def host_count(parameters: dict[str, Any]) -> int:
     """Return how many hosts the parameters name."""
-    return str(given.get("host", "")).count(",") + 1
+    return str(parameters.get("host", "")).count(",") + 1
 
 
 def connect_timeout(url: str) -> int:
@@ -89,19 +89,19 @@ def connect_timeout(url: str) -> int:
         return 0
 
 
-def with_timeout(given: dict[str, Any], seconds: int) -> dict[str, Any]:
+def with_timeout(parameters: dict[str, Any], seconds: int) -> dict[str, Any]:
     """Return the parameters with a connect_timeout of at most this many seconds per host."""
     try:
-        usual = int(str(given["connect_timeout"]))
+        usual = int(str(parameters["connect_timeout"]))
     except ValueError:
-        return given  # the client library reports it
-    return {**given, "connect_timeout": min(seconds, usual) if usual > 0 else seconds}
+        return parameters  # the client library reports it
+    return {**parameters, "connect_timeout": min(seconds, usual) if usual > 0 else seconds}
 
 
-def same_server(given: dict[str, Any], connection: psycopg.Connection[Any]) -> dict[str, Any]:
+def same_server(parameters: dict[str, Any], connection: psycopg.Connection[Any]) -> dict[str, Any]:
     """Return the parameters to reach the very server that this connection leads to."""
     info = connection.info
-    address = {**given, "host": info.host, "port": info.port}
+    address = {**parameters, "host": info.host, "port": info.port}
     if "hostaddr" in address:
         address["hostaddr"] = info.hostaddr
     return address

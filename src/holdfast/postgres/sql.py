@@ -20,8 +20,8 @@ _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|(s)|(%))")
 
 def statements(module_file: str, name: str | None = None) -> dict[str, str]:
     """Return the `-- name: x` sections of the .sql file of this name beside a module (default: the module's name)."""
-    beside = os.path.join(os.path.dirname(module_file), f"{name}.sql") if name else os.path.splitext(module_file)[0] + ".sql"
-    with open(beside, encoding="utf-8") as file:
+    path = os.path.join(os.path.dirname(module_file), f"{name}.sql") if name else os.path.splitext(module_file)[0] + ".sql"
+    with open(path, encoding="utf-8") as file:
         sections = ("\n" + file.read()).split("\n-- name: ")
     named = [section.partition("\n") for section in sections[1:]]
     return {title.strip(): _to_psycopg(statement.strip()) for title, _, statement in named}
@@ -44,7 +44,7 @@ def _to_psycopg(statement: str) -> str:
 
 
 @lru_cache(2048)
-def numbered(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
+def number_placeholders(statement: str) -> tuple[bytes, tuple[str, ...] | int]:
     """Return the statement with $1 for the first value, and the names of the values in that order, or how many there are."""
     names: dict[str, int] = {}
     count = 0

@@ -181,9 +181,9 @@ class PostgresStore:
     def erase_file(self, scope: Scope, part: str, name: str, expected: FileId | None = None) -> bool:
         erased = ErasedInode()
 
-        def work(db: Session) -> None:
+        def delete_row(db: Session) -> None:
             self.lock_folders(db, scope.folder, _NOTE_PARTS)
-            found = self._find(db, scope.folder, part, [name]).get(name)
+            found = self._find_documents(db, scope.folder, part, [name]).get(name)
             if found and expected is not None and found.file_id != expected:
                 raise Changed
             erased.record(found.file_id[0] if found else 0)
@@ -193,7 +193,7 @@ class PostgresStore:
                 self.forget_recent_name(db, scope.folder, _NOTE_PARTS, name)
 
         self.run_durably(
-            work,
+            delete_row,
             lock=lambda db: self.lock_folders(db, scope.folder, _NOTE_PARTS),
             is_done=lambda: self.file_id(scope.folder, part, name) is None,
         )
@@ -206,9 +206,9 @@ class PostgresStore:
     ) -> list[str]:
         moves: list[Move] = []
 
-        def work(db: Session) -> None:
+        def move_rows(db: Session) -> None:
             last = self.lock_folders(db, scope.folder, ("notes", part))[part]
-            found = self._find(db, scope.folder, "notes", [f"{key}.md" for key in keys])
+            found = self._find_documents(db, scope.folder, "notes", [f"{key}.md" for key in keys])
             moving = [
                 key
                 for key in dict.fromkeys(keys)
@@ -217,9 +217,9 @@ class PostgresStore:
             moves[:] = [
                 Move(f"{key}.md", layout.format_trash_name(key, seconds, number)) for number, key in enumerate(moving, last + 1)
             ]
-            self._move(db, scope.folder, ("notes", part), moves, found=found, last=last + len(moves))
+            self._move_documents(db, scope.folder, ("notes", part), moves, found=found, last=last + len(moves))
 
-        self._run_move(scope, part, work, moves)
+        self._run_move(scope, part, move_rows, moves)
         return [move.name.removesuffix(".md") for move in moves]
 
     def list_trash(self, scope: Scope, key: str | None = None) -> list[TrashedNote]:
@@ -233,28 +233,28 @@ class PostgresStore:
     def trash_archived(self, scope: Scope, note: TrashedNote, seconds: float) -> bool:
         moves: list[Move] = []
 
-        def work(db: Session) -> None:
+        def move_row(db: Session) -> None:
             last = self.lock_folders(db, scope.folder, ("archive", "trash"))["trash"]
-            found = self._find(db, scope.folder, "archive", [note.name])
+            found = self._find_documents(db, scope.folder, "archive", [note.name])
             moves[:] = [Move(name, layout.format_trash_name(note.key, seconds, last + 1)) for name in found]
-            self._move(db, scope.folder, ("archive", "trash"), moves, found=found, last=last + len(moves))
+            self._move_documents(db, scope.folder, ("archive", "trash"), moves, found=found, last=last + len(moves))
 
-        self._run_move(scope, "trash", work, moves)
+        self._run_move(scope, "trash", move_row, moves)
         return bool(moves)
 
     def restore_note(self, scope: Scope, note: TrashedNote, key: str) -> None:
         moves = [Move(note.name, f"{key}.md")]
 
-        def work(db: Session) -> None:
+        def move_row(db: Session) -> None:
             self.lock_folders(db, scope.folder, (note.part, "notes"))
-            found = self._find(db, scope.folder, note.part, [note.name])
-            if not found or self._find(db, scope.folder, "notes", [f"{key}.md"]):
+            found = self._find_documents(db, scope.folder, note.part, [note.name])
+            if not found or self._find_documents(db, scope.folder, "notes", [f"{key}.md"]):
                 raise Changed
-            self._move(db, scope.folder, (note.part, "notes"), moves, found=found)
+            self._move_documents(db, scope.folder, (note.part, "notes"), moves, found=found)
 
-        self._run_move(scope, "notes", work, moves)
+        self._run_move(scope, "notes", move_row, moves)
 
-    def _move(
+    def _move_documents(
         self, db: Session, scope_folder: str, parts: tuple[str, str], moves: list[Move], *,
         found: dict[str, StoredDocument], last: int = 0,
     ) -> None:  # fmt: skip
@@ -311,7 +311,7 @@ class PostgresStore:
             elif part != "notes":  # later names in this folder are numbered after these
                 self.change_folder(db, scope_folder, part, 0, last=layout.find_last_number(names))
 
-        pending = [make_pending(part, one.name, one.data, None, modified=one.modified) for one in documents]
+        pending = [make_pending(part, document.name, document.data, None, modified=document.modified) for document in documents]
         try:
             self.write_documents(scope_folder, part, pending, prepare=prepare)
         except Changed:
@@ -346,7 +346,7 @@ class PostgresStore:
     def read_everything(self) -> Iterator[tuple[str, bytes]]:
         """Yield the path and bytes of every document, and of every line of every transcript."""
         for statement in ("open_documents", "open_lines"):
-            for scope, part, name, data in self._fetch(statement):
+            for scope, part, name, data in self._fetch_rows(statement):
                 yield f"shelf/{scope}/{part}/{name}", bytes(data)
 
     def list_tables(self) -> list[str]:
@@ -355,16 +355,16 @@ class PostgresStore:
 
     def read_table(self, table: str) -> Iterator[bytes]:
         """Yield every row of a table as JSON."""
-        for (data,) in self._fetch("open_table", name=table):
+        for (data,) in self._fetch_rows("open_table", name=table):
             yield bytes(data)
 
     def vacuum(self) -> str:
         """Remove deleted rows from the files of all tables; return why that was not possible, or an empty string."""
         return self.database.vacuum([*_DOCUMENT_TABLES, *self.list_tables()])
 
-    def _fetch(self, statement: str, **values: str) -> Iterator[Any]:
+    def _fetch_rows(self, statement: str, **values: str) -> Iterator[Any]:
         """Yield the rows of a cursor in batches."""
-        with self.database.reading():
+        with self.database.read_transaction():
             self.database.rows(statement, **values)
             while rows := self.database.rows("fetch_rows"):
                 yield from rows
@@ -384,9 +384,11 @@ class PostgresStore:
             return []
         names = [document.name for document in documents]
 
-        def work(db: Session) -> None:
-            replaced = [fingerprint_document(part, one.name, one.expected) for one in documents if one.expected]
-            change = combine([*replaced, *[one.fingerprint for one in documents]])
+        def replace_documents(db: Session) -> None:
+            replaced = [
+                fingerprint_document(part, document.name, document.expected) for document in documents if document.expected
+            ]
+            change = combine([*replaced, *[document.fingerprint for document in documents]])
             self.change_folder(db, scope_folder, part, change, names=names)
             prepare(db)
             results = queue_writes(db, scope_folder, part, documents)
@@ -396,10 +398,10 @@ class PostgresStore:
 
         def is_done() -> bool:
             found = self.file_ids(scope_folder, part, names)
-            return all(found[one.name] == one.file_id for one in documents)
+            return all(found[document.name] == document.file_id for document in documents)
 
-        self.run_durably(work, lock=lambda db: self.lock_folders(db, scope_folder, (part,)), is_done=is_done)
-        return [one.file_id for one in documents]
+        self.run_durably(replace_documents, lock=lambda db: self.lock_folders(db, scope_folder, (part,)), is_done=is_done)
+        return [document.file_id for document in documents]
 
     def lock_folders(self, db: Session, scope_folder: str, parts: tuple[str, ...]) -> dict[str, int]:
         """Make other writers of these parts wait, and return the last number used in the names of each."""
@@ -443,7 +445,7 @@ class PostgresStore:
                 raise
         raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from lost
 
-    def _find(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, StoredDocument]:
+    def _find_documents(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, StoredDocument]:
         """Return the documents that exist, by name."""
         rows = db.execute(SQL["file_ids"], {"scope": scope_folder, "part": part, "names": names})
         return {name: StoredDocument((inode, changed, size), mix) for name, inode, changed, size, mix in rows}
@@ -528,8 +530,8 @@ def queue_writes(db: Session, scope_folder: str, part: str, documents: list[Pend
     results = []
     for start in range(0, len(documents), _BATCH):
         batch = documents[start : start + _BATCH]
-        new = [one for one in batch if one.expected is None]
-        changed = [one for one in batch if one.expected is not None]
+        new = [document for document in batch if document.expected is None]
+        changed = [document for document in batch if document.expected is not None]
         if new:
             results.append(db.execute(SQL["insert_documents"], _make_columns(scope_folder, part, new)))
         if changed:
@@ -538,17 +540,17 @@ def queue_writes(db: Session, scope_folder: str, part: str, documents: list[Pend
 
 
 def _make_columns(scope_folder: str, part: str, documents: list[PendingDocument]) -> dict[str, Any]:
-    ids = [one.file_id for one in documents]
-    expected = [one.expected or (0, 0, 0) for one in documents]
+    ids = [document.file_id for document in documents]
+    expected = [document.expected or (0, 0, 0) for document in documents]
     return {
         "scope": scope_folder,
         "part": part,
-        "names": [one.name for one in documents],
-        "data": [one.data for one in documents],
+        "names": [document.name for document in documents],
+        "data": [document.data for document in documents],
         "stamps": [inode for inode, _, _ in ids],
         "changed": [changed for _, changed, _ in ids],
-        "modified": [one.modified for one in documents],
-        "mixes": [one.fingerprint for one in documents],
+        "modified": [document.modified for document in documents],
+        "mixes": [document.fingerprint for document in documents],
         "seen": [inode for inode, _, _ in expected],
         "seen_changed": [changed for _, changed, _ in expected],
     }

@@ -82,12 +82,12 @@ class PostgresTranscript:
         addition = _Addition(compose)
         inode = make_inode()
 
-        def work(db: Session) -> None:
+        def insert_lines(db: Session) -> None:
             values = {**self._key, "ino": inode, "changed": time.time_ns()}
             row = TranscriptRow(*db.execute(SQL["begin_transcript"], values).fetchone())
             self._append(db, row, addition, since)
 
-        self._store.run_durably(work, lock=self._lock, is_done=lambda: self._has(addition))
+        self._store.run_durably(insert_lines, lock=self._lock, is_done=lambda: self._has_lines(addition))
         return addition.position
 
     def _append(self, db: Session, row: TranscriptRow, addition: _Addition, since: Position) -> None:
@@ -108,7 +108,7 @@ class PostgresTranscript:
         lines = row.lines + len(addition.data)
         self._update(db, row, row._replace(changed=time.time_ns(), size=start, lines=lines))
 
-    def _has(self, addition: _Addition) -> bool:
+    def _has_lines(self, addition: _Addition) -> bool:
         """Return whether the lines are where they were added."""
         if not addition.data:
             return True
@@ -123,7 +123,7 @@ class PostgresTranscript:
         new_inode = make_inode()
         written: list[FileId] = []
 
-        def work(db: Session) -> None:
+        def replace_rows(db: Session) -> None:
             row = self._lock(db)
             changed.clear()
             if row is None:
@@ -139,13 +139,13 @@ class PostgresTranscript:
                 written.append(after.file_id)
                 self._update(db, row, after)
 
-        self._store.run_durably(work, lock=self._lock, is_done=lambda: not changed or self.file_id() == written[-1])
+        self._store.run_durably(replace_rows, lock=self._lock, is_done=lambda: not changed or self.file_id() == written[-1])
         return len(changed)
 
     def erase(self, expected: FileId | None = None) -> bool:
         erased = ErasedInode()
 
-        def work(db: Session) -> None:
+        def delete_rows(db: Session) -> None:
             row = self._lock(db)
             row = row if row and expected in (None, row.file_id) else None
             erased.record(row.inode if row else 0)
@@ -155,7 +155,7 @@ class PostgresTranscript:
                 self._change_folder(db, row.fingerprint)
                 self._store.forget_recent_name(db, self._scope, (TRANSCRIPTS,), self.name)
 
-        self._store.run_durably(work, lock=self._lock, is_done=lambda: self._read_row() is None)
+        self._store.run_durably(delete_rows, lock=self._lock, is_done=lambda: self._read_row() is None)
         return bool(erased.inode)
 
     def move_to_trash(self, time: str) -> bool:
@@ -171,7 +171,7 @@ class PostgresTranscript:
         """Move a transcript; return False if there is none or the target exists."""
         moved = 0  # the inode that the last attempt moved
 
-        def work(db: Session) -> None:
+        def move_row(db: Session) -> None:
             nonlocal moved
             row, other = source._lock(db), target._lock(db)
             moved = row.inode if row and not other else 0
@@ -188,7 +188,7 @@ class PostgresTranscript:
             row = target._read_row()
             return row is not None and row.inode == moved
 
-        self._store.run_durably(work, lock=source._lock, is_done=is_done)
+        self._store.run_durably(move_row, lock=source._lock, is_done=is_done)
         return bool(moved)
 
     # --- rows --------------------------------------------------------------------------------------------------------
@@ -239,19 +239,19 @@ class PostgresTranscripts:
         return PostgresTranscript(self._store, self._scope, name, part)
 
     def entries(self) -> Iterator[Entry]:
-        yield from self._list(TRANSCRIPTS)
+        yield from self._list_entries(TRANSCRIPTS)
 
     def wait_for_writers(self) -> None:
         self._store.database.write(lambda db: db.execute(SQL["wait_for_new_transcripts"], {"scope": self._scope}))
 
     def list_trashed(self) -> list[Transcript]:
-        names = layout.sort_trashed_transcripts([entry.name for entry in self._list("trash")])
+        names = layout.sort_trashed_transcripts([entry.name for entry in self._list_entries("trash")])
         return [self.open(name, "trash") for name in names]
 
     def list_folders(self) -> list[str]:
         return []  # none is on disk
 
-    def _list(self, part: str) -> list[Entry]:
+    def _list_entries(self, part: str) -> list[Entry]:
         rows = self._store.database.rows("transcripts", scope=self._scope, part=part)
         entries = [Entry(name, (inode, changed, size), regular=True) for name, inode, changed, size in rows]
         return [entry for entry in entries if entry.name.endswith(TRANSCRIPT_SUFFIX)]

@@ -85,15 +85,15 @@ class PostgresTree:
         if self.is_folder(parts):
             return False
 
-        def work(db: Session) -> None:
+        def insert_rows(db: Session) -> None:
             self._lock(db)
             self.create_parents(db, (*parts, ""))
 
-        self._store.run_durably(work, lock=self._lock, is_done=lambda: self.is_folder(parts))
+        self._store.run_durably(insert_rows, lock=self._lock, is_done=lambda: self.is_folder(parts))
         return True
 
     def delete(self, parts: tuple[str, ...]) -> None:
-        def work(db: Session) -> None:
+        def delete_rows(db: Session) -> None:
             self._lock(db)
             found = self._list_below(parts, db)
             if not found:
@@ -103,13 +103,13 @@ class PostgresTree:
             change = combine([row.fingerprint for row in found])
             self._store.change_folder(db, self._scope, "files", change, names=[row.name for row in found])
 
-        self._store.run_durably(work, lock=self._lock, is_done=lambda: not self._list_below(parts))
+        self._store.run_durably(delete_rows, lock=self._lock, is_done=lambda: not self._list_below(parts))
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         if new[: len(old)] == old:
             raise InvalidPath("a folder cannot move into itself", "Choose a name outside of it")
 
-        def work(db: Session) -> None:
+        def move_rows(db: Session) -> None:
             self._lock(db)
             found = self._list_below(old, db)
             if not found:
@@ -117,10 +117,10 @@ class PostgresTree:
             if self._list_below(new, db):
                 raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
             self.create_parents(db, new)
-            self._move(db, found, len("/".join(old)), "/".join(new))
+            self._move_rows(db, found, len("/".join(old)), "/".join(new))
 
         self._store.run_durably(
-            work, lock=self._lock, is_done=lambda: not self._list_below(old) and bool(self._list_below(new))
+            move_rows, lock=self._lock, is_done=lambda: not self._list_below(old) and bool(self._list_below(new))
         )
 
     def entries(self) -> Iterator[Entry]:
@@ -157,7 +157,7 @@ class PostgresTree:
         found = [TreeRow(part, name, (inode, changed, size), mix) for part, name, inode, changed, size, mix in rows]
         return sorted(found, key=lambda row: row.name) if any(row.name == path for row in found) else []
 
-    def _move(self, db: Session, found: list[TreeRow], prefix_length: int, new_path: str) -> None:
+    def _move_rows(self, db: Session, found: list[TreeRow], prefix_length: int, new_path: str) -> None:
         """Give rows a new path in place of the first `prefix_length` characters of their names."""
         now, added = time.time_ns(), []
         for part in _PARTS:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 SQL = statements(__file__)
 _HEADER_BYTES = 4  # before the numbers of a vector as PostgreSQL sends it
-_EF_SEARCH, _MOST_EF_SEARCH = 400, 1000  # candidates of an HNSW search: twice as many as are wanted, within these limits
+_EF_SEARCH, _MAX_EF_SEARCH = 400, 1000  # candidates of an HNSW search: twice as many as are wanted, within these limits
 _INDEXED_DIMS = (256, 384, 512)  # that have an HNSW index
 _FEW_WIDE = 10_000  # vectors of a folder that are compared one by one: the HNSW index has the vectors of all folders
 _CACHED_BYTES = 256 << 20  # of copies that a process keeps
-_MOST_REMOVED = 32  # vectors, or one in fifty, that may be missing from a folder before its copy is read again
+_MAX_REMOVED = 32  # vectors, or one in fifty, that may be missing from a folder before its copy is read again
 
 
 class Stock(Record):
@@ -88,8 +88,8 @@ class Copy:
 
     def vectors_of(self, passages: NDArray[Any]) -> FoundVectors:
         """Return the vectors of these passages."""
-        places, found = find_runs(self._owners, passages)
-        return places, self._owners[found] % PIECES, self._rows[found]
+        positions, found = find_runs(self._owners, passages)
+        return positions, self._owners[found] % PIECES, self._rows[found]
 
 
 _copies: OrderedDict[tuple[str, int, int], Copy] = OrderedDict()  # by address, model and folder; the last used at the end
@@ -114,7 +114,7 @@ class PostgresVectors:
             self._version = row[0] if row else None
         return bool(self._version)
 
-    def lacking(self) -> tuple[str, str]:
+    def find_problem(self) -> tuple[str, str]:
         """Return why vectors cannot be stored, and how to fix that; ("", "") if they can."""
         return ("", "") if self.is_available() else vector_problem(self._database)
 
@@ -129,9 +129,9 @@ class PostgresVectors:
 
     def ensure_model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
         """Return the model of this name and role; add it if it is new, and replace one of another dimension."""
-        what, fix = self.lacking()
-        if what:
-            raise Trouble(f"{what}: keyword search ran", fix)
+        problem, fix = self.find_problem()
+        if problem:
+            raise Trouble(f"{problem}: keyword search ran", fix)
         known = self._find_model(name, role)
         if known and known.dim == dim:
             return known
@@ -185,47 +185,55 @@ class PostgresVectors:
         pieces: list[dict[str, object]],
     ) -> Model:  # fmt: skip
         """Add the vectors and pieces of passages that were waiting, except those another process was faster with."""
-        folders, given = sorted({one.folder for one in done}), list(rows)
+        folders, vectors = sorted({waiting_passage.folder for waiting_passage in done}), list(rows)
 
         def write(db: Any) -> None:
             db.execute(SQL["lock_folders"], {"folders": folders})
-            taken = db.execute(SQL["take_lacking"], {"model": model.id, "ids": [one.passage for one in done]})
+            taken = db.execute(
+                SQL["take_lacking"], {"model": model.id, "ids": [waiting_passage.passage for waiting_passage in done]}
+            )
             stock = db.execute(SQL["stock_of"], {"model": model.id, "folders": folders})
             waiting = {passage for (passage,) in taken.fetchall()}
-            folder_of = {one.passage: one.folder for one in done if one.passage in waiting}
-            wanted = [(id, piece) for piece in pieces if (id := int(str(piece["passage"]))) in folder_of]
-            added = [clean_values(piece) | {"folder": folder_of[id]} for id, piece in wanted]
+            folder_of = {
+                waiting_passage.passage: waiting_passage.folder
+                for waiting_passage in done
+                if waiting_passage.passage in waiting
+            }
+            kept_pieces = [(id, piece) for piece in pieces if (id := int(str(piece["passage"]))) in folder_of]
+            added = [clean_values(piece) | {"folder": folder_of[id]} for id, piece in kept_pieces]
             if added:
                 db.execute(SQL["add_pieces"], {"rows": json.dumps(added, ensure_ascii=False)})
-            mine = [(folder, owner, vector) for folder, owner, vector in given if owner // PIECES in waiting]
-            if mine:
-                self._put(db, model, mine, {folder: (narrow, version) for folder, narrow, version in stock.fetchall()})
+            present_vectors = [(folder, owner, vector) for folder, owner, vector in vectors if owner // PIECES in waiting]
+            if present_vectors:
+                self._insert(
+                    db, model, present_vectors, {folder: (narrow, version) for folder, narrow, version in stock.fetchall()}
+                )
 
         self._database.write(write)
-        return next((one for one in self.list_models() if one.id == model.id), model)
+        return next((waiting_passage for waiting_passage in self.list_models() if waiting_passage.id == model.id), model)
 
-    def _put(
+    def _insert(
         self, db: Session, model: Model, rows: list[tuple[int, int, NDArray[Any]]], stock: dict[int, tuple[int, int]]
     ) -> None:
         """Add vectors; `stock` has the number of narrow vectors and the version of each folder."""
         import numpy as np
 
         numbers = pack(np.stack([vector for _, _, vector in rows]))[1].tolist()
-        places, narrow, wide = Counter[int](), Counter[int](), Counter[int]()
+        next_places, narrow, wide = Counter[int](), Counter[int](), Counter[int]()
         added: list[tuple[int, int, int, int, bool, int]] = []
         for folder, owner, _ in rows:
             before, version = stock.get(folder, (0, 0))
             is_wide = before + narrow[folder] >= EXACT
             (wide if is_wide else narrow)[folder] += 1
-            added.append((owner // PIECES, places[owner // PIECES], owner % PIECES, folder, is_wide, version + 1))
-            places[owner // PIECES] += 1
-        touched = sorted({*narrow, *wide})
-        grown = {"narrow": [narrow[one] for one in touched], "wide": [wide[one] for one in touched]}
-        db.execute(SQL["grow_stock"], {"model": model.id, "folders": touched, **grown})
+            added.append((owner // PIECES, next_places[owner // PIECES], owner % PIECES, folder, is_wide, version + 1))
+            next_places[owner // PIECES] += 1
+        folders = sorted({*narrow, *wide})
+        counts = {"narrow": [narrow[item] for item in folders], "wide": [wide[item] for item in folders]}
+        db.execute(SQL["grow_stock"], {"model": model.id, "folders": folders, **counts})
         names = ("passages", "places", "piece_numbers", "folders", "wide", "versions")
         columns = dict(zip(names, map(list, zip(*added, strict=True)), strict=True))
-        spelled = [str(one) for one in numbers]
-        db.execute(SQL["add_vectors"], {"model": model.id, "dim": model.dim, "vectors": spelled, **columns})
+        texts = [str(item) for item in numbers]
+        db.execute(SQL["add_vectors"], {"model": model.id, "dim": model.dim, "vectors": texts, **columns})
 
     # --- comparing vectors ----------------------------------------------------------------------------------------------------
 
@@ -244,8 +252,8 @@ class PostgresVectors:
         values = {"model": model.id, "folder": stock.folder, "query": str(query.tolist())}
         found: list[int] = []
         if model.dim in _INDEXED_DIMS and stock.wide > _FEW_WIDE:
-            with self._database.reading():
-                candidates = str(min(max(_EF_SEARCH, 2 * most), _MOST_EF_SEARCH))
+            with self._database.read_transaction():
+                candidates = str(min(max(_EF_SEARCH, 2 * most), _MAX_EF_SEARCH))
                 self._database.rows("set_ef_search" if self._can_iterate() else "set_ef_search_only", candidates=candidates)
                 found = [id for (id,) in self._database.rows(f"near_{model.dim}", most=2 * most, **values)]
         if len(found) < min(most, stock.wide):  # the index found too many of other folders
@@ -276,7 +284,7 @@ class PostgresVectors:
         copy = Copy.empty(model.dim)
         owners, numbers = self._database.row("wide_vectors", model=model.id, ids=passages.tolist(), folders=folders)
         if owners:
-            copy = copy.extend(*_read(owners, numbers, model.dim), 0)
+            copy = copy.extend(*_decode_vectors(owners, numbers, model.dim), 0)
         return copy.vectors_of(passages)
 
     # --- copies ---------------------------------------------------------------------------------------------------------------
@@ -296,23 +304,25 @@ class PostgresVectors:
 
     def _read_copies(self, model: Model, behind: list[Stock], known: Copies) -> Copies:
         """Return the copies with the vectors added since; read again from the start where many were removed."""
-        dims = {one.id: one.dim for one in self.list_models()} | {model.id: model.dim}
+        dims = {stock.id: stock.dim for stock in self.list_models()} | {model.id: model.dim}
         behind = [stock for stock in behind if stock.model in dims]
-        made: Copies = {}
+        refreshed: Copies = {}
         for stock in behind:
             copy = known[stock.model, stock.folder]
-            outdated = copy is None or stock.removed - copy.removed > max(_MOST_REMOVED, stock.narrow // 50)
-            made[stock.model, stock.folder] = Copy.empty(dims[stock.model], stock.removed) if outdated else copy
+            outdated = copy is None or stock.removed - copy.removed > max(_MAX_REMOVED, stock.narrow // 50)
+            refreshed[stock.model, stock.folder] = Copy.empty(dims[stock.model], stock.removed) if outdated else copy
         rows = self._database.rows(
-            "narrow_vectors", models=[one.model for one in behind], folders=[one.folder for one in behind],
-            since=[made[one.model, one.folder].version for one in behind], upto=[one.version for one in behind],
+            "narrow_vectors", models=[stock.model for stock in behind], folders=[stock.folder for stock in behind],
+            since=[refreshed[stock.model, stock.folder].version for stock in behind], upto=[stock.version for stock in behind],
         )  # fmt: skip
-        added = {(model_id, folder): _read(owners, numbers, dims[model_id]) for model_id, folder, owners, numbers in rows}
+        added = {
+            (model_id, folder): _decode_vectors(owners, numbers, dims[model_id]) for model_id, folder, owners, numbers in rows
+        }
         for stock in behind:
             key = stock.model, stock.folder
-            owners, vectors = added.get(key) or _read(b"", b"", dims[stock.model])
-            made[key] = made[key].extend(owners, vectors, stock.version)
-        return made
+            owners, vectors = added.get(key) or _decode_vectors(b"", b"", dims[stock.model])
+            refreshed[key] = refreshed[key].extend(owners, vectors, stock.version)
+        return refreshed
 
     def _keep_copies(self, copies: Copies) -> None:
         """Cache copies for the next query; drop those that were not used for longest when there are too many."""
@@ -336,7 +346,7 @@ def _is_behind(stock: Stock, copy: Copy | None, model: Model) -> bool:
     return stock.model == model.id if copy is None else copy.version < stock.version
 
 
-def _read(owners: bytes, numbers: bytes, dim: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _decode_vectors(owners: bytes, numbers: bytes, dim: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return owners and unit vectors from what PostgreSQL sends: 64-bit integers and half floats, big-endian."""
     import numpy as np
 

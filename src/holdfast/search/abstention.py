@@ -1,4 +1,4 @@
-"""When to say nothing: how strong a match must be before it counts as an answer.
+"""Decide when to abstain: how strong a match must be before it counts as an answer.
 
 Most prompts to an agent are about its work, but many are not: greetings, general questions ("what is recursion?"), small
 tasks that need no memory ("write a regex for email addresses"). A search still finds something for them. A hit below the
@@ -17,16 +17,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-LEAST = 0.02  # hybrid score below which a hit is weak, whatever was asked
+MIN_SCORE = 0.02  # hybrid score below which a hit is weak, whatever was asked
 _SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request,
-_OURS_LOWER = 0.5  # and how much lower it is for a question about what "we" do
+_OURS_REDUCTION = 0.5  # and how much lower it is for a question about what "we" do
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
 _WORD = 0.35
 _GENERAL, _MAYBE_GENERAL, _OURS, _REFERENCE, _NAMED = -5.5, -4.5, 4.0, 1.5, 2.0
-_MOST_REFERENCES = 3
-_MOST_TERMS = 16
-_LEAST_PASSAGES = 100  # in a small home every word is rare or everywhere: it counts as if it had so many passages
+_MAX_REFERENCES = 3
+_MAX_TERMS = 16
+_MIN_PASSAGES = 100  # in a small home every word is rare or everywhere: it counts as if it had so many passages
 _GENERAL_OPENINGS = (
     "what is ", "what's ", "whats ", "what are ", "what does ", "who is ", "who was ", "who wrote ", "who invented ",
     "who created ", "who made ", "explain ", "define ", "describe ", "tell me ", "name ", "convert ", "translate ", "write a ",
@@ -61,12 +61,12 @@ _REFERENCES = (
     "he", "her", "here", "him", "his", "it", "its", "my", "she", "that", "the", "their", "them", "these", "they", "this",
     "those", "your",
 )  # fmt: skip
-_AROUND = ".,;:!?\"'()[]{}`"
+_PUNCTUATION = ".,;:!?\"'()[]{}`"
 
 
 def threshold(question: str, likeness: float) -> float:
     """Return the hybrid score that a strong hit must reach, for a question with this likeness to general requests."""
-    return max(_SLOPE * likeness - _OFFSET - _OURS_LOWER * Wording(question).ours, LEAST)
+    return max(_SLOPE * likeness - _OFFSET - _OURS_REDUCTION * Wording(question).ours, MIN_SCORE)
 
 
 def general_requests() -> list[str]:
@@ -83,18 +83,18 @@ class Wording:
         text = prompt.strip().lower().replace("’", "'")
         while polite := next((start for start in _POLITE if text.startswith(start)), ""):
             text = text.removeprefix(polite).lstrip()
-        said = [word for piece in text.split() if (word := piece.strip(_AROUND))]
-        self._words = {word for word in said if word not in _SMALL_TALK and word not in _REFERENCES}
-        self.small_talk = all(word in _SMALL_TALK or word in COMMON for word in said)
-        surely, maybe = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
-        self.general = surely or maybe
-        references = min(len([word for word in said if word in _REFERENCES]), _MOST_REFERENCES)
-        self.ours = any(word in _OUR_WORDS for word in said)
-        self._form = _GENERAL * surely + _MAYBE_GENERAL * maybe + _OURS * self.ours + _REFERENCE * references
+        words = [word for piece in text.split() if (word := piece.strip(_PUNCTUATION))]
+        self._words = {word for word in words if word not in _SMALL_TALK and word not in _REFERENCES}
+        self.small_talk = all(word in _SMALL_TALK or word in COMMON for word in words)
+        is_general, may_be_general = f"{text} ".startswith(_GENERAL_OPENINGS), f"{text} ".startswith(_MAYBE_GENERAL_OPENINGS)
+        self.general = is_general or may_be_general
+        references = min(len([word for word in words if word in _REFERENCES]), _MAX_REFERENCES)
+        self.ours = any(word in _OUR_WORDS for word in words)
+        self._form = _GENERAL * is_general + _MAYBE_GENERAL * may_be_general + _OURS * self.ours + _REFERENCE * references
 
     def is_strong(self, weight: float, key: str) -> bool:
-        """Tell whether a passage that shares words of this weight with the prompt counts as an answer. One whose whole key
-        is in the prompt needs less."""
+        """Return whether a passage that shares words of this weight with the prompt counts as an answer. A passage whose whole
+        key is in the prompt needs less."""
         if self.small_talk or weight <= 0:
             return False
         named = self._words.issuperset(key.split("-"))
@@ -106,10 +106,10 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
 
     `terms` maps index terms to the word as typed, in lower case.
     """
-    every = max(passages, _LEAST_PASSAGES)
+    total = max(passages, _MIN_PASSAGES)
     names = find_names(prompt, terms)
     return {
-        term: log(1 + every / max(frequencies.get(term, 0), 0.5)) * (_IDENTIFIER if term in names else 1.0)
+        term: log(1 + total / max(frequencies.get(term, 0), 0.5)) * (_IDENTIFIER if term in names else 1.0)
         for term, word in terms.items()
         if word not in _FUNCTION_WORDS
     }
@@ -117,15 +117,15 @@ def word_weights(prompt: str, terms: Mapping[str, str], frequencies: Mapping[str
 
 def find_names(prompt: str, terms: Mapping[str, str]) -> set[str]:
     """Return the terms of words that look like names; not those of a part of one, such as Map of flatMap."""
-    names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_AROUND))}
+    names = {word.lower() for piece in prompt.split() if is_name(word := piece.strip(_PUNCTUATION))}
     return {term for term, word in terms.items() if word in names and term.startswith(word[: max(len(word) - 2, 1)])}
 
 
 def is_name(word: str) -> bool:
     """Return whether a word looks like a name of code or of a product: LaunchDarkly, dim_grower, E4217. Not 5th, not 10am."""
-    mixed = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
-    odd = mixed and (len(word) > 5 or any(letter.isupper() for letter in word))
-    return "_" in word or odd or any(a.islower() and b.isupper() for a, b in pairwise(word))
+    has_both = any(letter.isdigit() for letter in word) and any(letter.isalpha() for letter in word)
+    coded = has_both and (len(word) > 5 or any(letter.isupper() for letter in word))
+    return "_" in word or coded or any(a.islower() and b.isupper() for a, b in pairwise(word))
 
 
 def shared_weights(
@@ -137,9 +137,9 @@ def shared_weights(
     `terms` maps index terms to the word as typed; `find_postings` returns, for each term, the ids of the passages that have it,
     separated by commas. Only the rarest terms are looked up.
     """
-    telling = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
+    rarest = sorted(weights, key=lambda term: -weights[term])[:_MAX_TERMS]
     best: dict[str, dict[str, float]] = {str(id): {} for id in passages}
-    for term, ids in zip(telling, find_postings(telling), strict=True):
+    for term, ids in zip(rarest, find_postings(rarest), strict=True):
         for id in best.keys() & ids.split(","):  # a term may have thousands
             best[id][terms[term]] = max(best[id].get(terms[term], 0.0), weights[term])
-    return {int(id): sum(words_of.values()) for id, words_of in best.items()}
+    return {int(id): sum(weights_of_words.values()) for id, weights_of_words in best.items()}

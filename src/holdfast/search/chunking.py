@@ -9,14 +9,14 @@ from __future__ import annotations
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 
-SIZE = 80  # words of a piece
-_SENTENCE = 60  # words of a sentence that are embedded
-_MOST = 40  # sentences of one turn
+PIECE_WORDS = 80  # words of a piece
+_SENTENCE_WORDS = 60  # words of a sentence that are embedded
+_MAX_SENTENCES = 40  # sentences of one turn
 _BOUNDARY = pattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _IMAGE = pattern(r"(?i)\[image:\s*(?:an? (?:photo|photography|picture|image) of )?([^\]\n]*)\]")
-_I = pattern(r"(?i)\b(?:i|i'm|i've|i'd|i'll|my|mine|myself|me|we|we're|we've|our|us)\b")
-_YOU = pattern(r"(?i)\b(?:you|your|you're|you'll|you've|yourself|yours)\b")
-_LISTED = pattern(r"\s*(?:[-*•#|>]|\d+[.)])")
+_FIRST_PERSON = pattern(r"(?i)\b(?:i|i'm|i've|i'd|i'll|my|mine|myself|me|we|we're|we've|our|us)\b")
+_SECOND_PERSON = pattern(r"(?i)\b(?:you|your|you're|you'll|you've|yourself|yours)\b")
+_LIST_ITEM = pattern(r"\s*(?:[-*•#|>]|\d+[.)])")
 _TIME = pattern(
     r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|last|next|this (?:week|month|year|morning|weekend|summer|spring|fall)"
     r"|week(?:end)?s?|months?|years?|days?|january|february|march|april|may|june|july|august|september|october|november|december"
@@ -57,31 +57,31 @@ def cut(text: str, speaker: str = "", names: tuple[str, ...] = ()) -> list[Piece
     text = text.replace("’", "'")
     if speaker:
         people = speaker.casefold() not in MACHINES
-        return [_piece(chunk, people, people, names) for chunk in chunks(text)]
-    short = len(text.split()) <= SIZE
+        return [_make_piece(chunk, people, people, names) for chunk in chunks(text)]
+    short = len(text.split()) <= PIECE_WORDS
     runs = [(" ".join(text.split()), is_personal(text))] if short else _split_personal(text)
-    return [_piece(chunk, personal, personal or short, ()) for chunk, personal in runs]
+    return [_make_piece(chunk, personal, personal or short, ()) for chunk, personal in runs]
 
 
-def chunks(text: str, size: int = SIZE) -> list[str]:
+def chunks(text: str, size: int = PIECE_WORDS) -> list[str]:
     """Return whole sentences and lines, packed into even chunks of at most about `size` words."""
     total = len(text.split())
     if total <= size:
         return [" ".join(text.split())]
     target = total / -(-total // size)
-    done: list[str] = []
-    now: list[str] = []
+    finished: list[str] = []
+    current: list[str] = []
     for sentence in _BOUNDARY.split(text):
         words = sentence.split()
         while len(words) > size * 1.5:
-            done.extend([" ".join(now)] if now else [])
-            done.append(" ".join(words[:size]))
-            now, words = [], words[size:]
-        if now and len(now) + len(words) / 2 > target:
-            done.append(" ".join(now))
-            now = []
-        now.extend(words)
-    return [*done, " ".join(now)] if now else done
+            finished.extend([" ".join(current)] if current else [])
+            finished.append(" ".join(words[:size]))
+            current, words = [], words[size:]
+        if current and len(current) + len(words) / 2 > target:
+            finished.append(" ".join(current))
+            current = []
+        current.extend(words)
+    return [*finished, " ".join(current)] if current else finished
 
 
 def sentences(text: str, names: tuple[str, ...] = ()) -> list[str]:
@@ -92,8 +92,8 @@ def sentences(text: str, names: tuple[str, ...] = ()) -> list[str]:
     for sentence in _BOUNDARY.split(_IMAGE.sub(r". \1", text)):
         words = sentence.split()
         if len(words) >= 3 or (len(sentence) > 6 and not sentence.isascii()):  # scripts without spaces have long words
-            found.append(" ".join(words[:_SENTENCE]))
-    return found[:_MOST] or [" ".join(text.split()[:_SENTENCE])]
+            found.append(" ".join(words[:_SENTENCE_WORDS]))
+    return found[:_MAX_SENTENCES] or [" ".join(text.split()[:_SENTENCE_WORDS])]
 
 
 def _remove_names(text: str, names: tuple[str, ...]) -> str:
@@ -118,11 +118,11 @@ def _split_personal(text: str) -> list[tuple[str, bool]]:
 
 def is_personal(line: str) -> bool:
     """Return whether a line is in the first person: I and my at least as often as you and your, and not a list item."""
-    mine = len(_I.findall(line))
-    return bool(mine > 0 and mine >= len(_YOU.findall(line)) and not _LISTED.match(line))
+    first_person = len(_FIRST_PERSON.findall(line))
+    return bool(first_person > 0 and first_person >= len(_SECOND_PERSON.findall(line)) and not _LIST_ITEM.match(line))
 
 
-def _piece(text: str, people: bool, by_sentence: bool, names: tuple[str, ...]) -> Piece:
+def _make_piece(text: str, people: bool, by_sentence: bool, names: tuple[str, ...]) -> Piece:
     marks = PEOPLE if people else 0
     marks |= TIME if _TIME.search(text) else 0
     marks |= NUMBER if _NUMBER.search(text) else 0
@@ -136,5 +136,5 @@ def _share_of_questions(text: str) -> float:
     bare = _IMAGE.sub("", text).strip()
     if not bare.endswith("?"):
         return 0.0
-    said = [sentence for sentence in _BOUNDARY.split(bare) if sentence]
-    return float(sum([sentence.endswith("?") for sentence in said]) / len(said))
+    parts = [part for part in _BOUNDARY.split(bare) if part]
+    return float(sum([part.endswith("?") for part in parts]) / len(parts))

@@ -53,11 +53,11 @@ def find_answers(index: Index, query: str, filter: SearchFilter, at: str, most: 
     named = expand_names(index, filter.scopes, find_names(query))
     names = sorted(named.union(index.find_subjects(matched, filter.scopes)))
     found = index.find_facts_at(names, filter, at, _MOST_FACTS)
-    newest = sorted(found, key=lambda one: one.fact.valid_from, reverse=True)
-    rated = [(*_rate(one.fact, terms, named), one) for one in newest]
-    floor = max(_LEAST, _NEAR_BEST * max([rating for rating, _, _ in rated], default=0.0))
+    newest = sorted(found, key=lambda found_fact: found_fact.fact.valid_from, reverse=True)
+    rated = [(*_rate(found_fact.fact, terms, named), found_fact) for found_fact in newest]
+    min_rating = max(_LEAST, _NEAR_BEST * max([rating for rating, _, _ in rated], default=0.0))
     best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # stable: of equal ratings the newest first
-    return [(one, rating) for rating, _, one in best if rating >= floor]
+    return [(found_fact, rating) for rating, _, found_fact in best if rating >= min_rating]
 
 
 def _rate(fact: Fact, terms: set[str], named: set[str]) -> tuple[float, float]:

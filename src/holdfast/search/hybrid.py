@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     QueryVectors = dict[str, tuple[Model, NDArray[Any]]]  # by role
 
 _KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # by keywords, and by each model
-_MOST_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
-_ROLES = ("user", "assistant", "system", "tool")  # speakers without a name
-_RARE = 5  # passages up to which a name counts as a signal of its own
-_LEAST_RESULTS = 40  # that are returned
+_MAX_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
+_UNNAMED_SPEAKERS = ("user", "assistant", "system", "tool")  # speakers without a name
+_RARE_NAME_PASSAGES = 5  # passages up to which a name counts as a signal of its own
+_MIN_RESULTS = 40  # that are returned
 
 
 class _Query(Record):
@@ -119,9 +119,7 @@ class HybridSearch:
         semantic = mode == "semantic"
         terms, frequencies = self._index.resolve_terms(text, filter)
         folders = self._index.find_folders(filter)
-        query = _Query(
-            text=text, filter=filter, folders=folders, terms=terms, frequencies=frequencies, people=people, now=now
-        )
+        query = _Query(text=text, filter=filter, folders=folders, terms=terms, frequencies=frequencies, people=people, now=now)
         matched = [] if semantic else self._find_by_keywords(query)
         nearest = self._find_nearest(vectors, models, query.folder_ids)
         facts = {} if semantic else match_facts(self._index, text, filter, filter.as_of or now or dates.now())
@@ -132,19 +130,20 @@ class HybridSearch:
         pool, signals = self._compute_signals(query, rows, nearest, models)
         signals["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         signals["name"] = self._find_rare_names(query, pool)
-        score = scoring.total(pool, signals, models, semantic)
+        score = scoring.total_scores(pool, signals, models, semantic)
         has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
-        kept = np.flatnonzero((score >= scoring.floor(pool)) | (has_words & (not semantic)))
+        above_minimum = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
         if not semantic:
-            score -= scoring.LATER * signals["later"]  # ranked lower, not removed
-        order = kept[np.lexsort((pool.ids[kept], -score[kept]))][: max(2 * limit, _LEAST_RESULTS)].tolist()
+            score -= scoring.LATER_PENALTY * signals["later"]  # ranked lower, not removed
+        ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
+        order = ranked[: max(2 * limit, _MIN_RESULTS)].tolist()
         positions = {rows[position].id: position for position in order}
-        whole = {row.id: row for row in self._index.find_rows(positions, filter)}
-        best = [whole[id].to_passage(float(score[position])) for id, position in positions.items() if id in whole]
+        rows_by_id = {row.id: row for row in self._index.find_rows(positions, filter)}
+        best = [rows_by_id[id].to_passage(float(score[position])) for id, position in positions.items() if id in rows_by_id]
         explained = positions if explain else {}
-        why = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
+        explanations = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
         return SearchResult(
-            found=best, mode=mode, reason=reason, why=why,
+            found=best, mode=mode, reason=reason, why=explanations,
             threshold=0.0 if semantic else self._threshold(text, vectors),
             named=frozenset(pool.ids[signals["name"] > 0].tolist()),
         )  # fmt: skip
@@ -162,27 +161,25 @@ class HybridSearch:
         from holdfast.search import scoring
 
         filtered = query.filter.type or query.filter.tags
-        most = _KEYWORD_CANDIDATES * 8 if filtered else _KEYWORD_CANDIDATES  # the filter may drop most of them
-        if sum([query.frequencies.get(term, 0) for term in query.terms]) <= _MOST_RANKED:
+        max_candidates = _KEYWORD_CANDIDATES * 8 if filtered else _KEYWORD_CANDIDATES  # the filter may drop most of them
+        if sum([query.frequencies.get(term, 0) for term in query.terms]) <= _MAX_RANKED:
             known = [term for term in query.terms if term in query.frequencies]
-            return list(self._index.match_passages(known, query.filter, most))
-        chosen = tokenizer.rarest_terms(query.terms, query.frequencies, 1)
+            return list(self._index.match_passages(known, query.filter, max_candidates))
+        rarest = tokenizer.rarest_terms(query.terms, query.frequencies, 1)
         postings = [
             np.fromstring(ids, np.int64, sep=",") if ids else np.zeros(0, np.int64)
-            for ids in self._index.find_postings(chosen, query.filter, tokenizer.POSTINGS)
+            for ids in self._index.find_postings(rarest, query.filter, tokenizer.POSTINGS)
         ]
-        worth = np.array([_idf(query.frequencies[term], query.passages) for term in chosen])
-        every = np.concatenate(postings)
-        order = np.argsort(every, kind="stable")  # fast, since the postings of each term are in order
-        starts = np.flatnonzero(np.r_[True, every[order[1:]] != every[order[:-1]]])[: len(every)]
-        ids = every[order[starts]]
-        score = np.add.reduceat(np.repeat(worth, [len(some) for some in postings])[order], starts) if len(ids) else ids
-        best = _highest(score, 4 * most)
+        weights = np.array([_compute_idf(query.frequencies[term], query.passages) for term in rarest])
+        all_ids = np.concatenate(postings)
+        order = np.argsort(all_ids, kind="stable")  # fast, since the postings of each term are in order
+        starts = np.flatnonzero(np.r_[True, all_ids[order[1:]] != all_ids[order[:-1]]])[: len(all_ids)]
+        ids = all_ids[order[starts]]
+        score = np.add.reduceat(np.repeat(weights, [len(posting) for posting in postings])[order], starts) if len(ids) else ids
+        best = _find_highest(score, 4 * max_candidates)
         lengths = np.array(self._count_words(ids[best].tolist()), np.float64)
-        ranked = score[best] / (
-            1 + scoring.K1 * (1 - scoring.B + scoring.B * lengths * query.passages / max(query.words, 1))
-        )
-        found: list[int] = ids[best[np.argsort(-ranked, kind="stable")[:most]]].tolist()
+        ranked = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * lengths * query.passages / max(query.words, 1)))
+        found: list[int] = ids[best[np.argsort(-ranked, kind="stable")[:max_candidates]]].tolist()
         return found
 
     def _find_nearest(self, vectors: QueryVectors, models: str, folders: list[int]) -> dict[str, _Nearest]:
@@ -197,7 +194,7 @@ class HybridSearch:
     def _read_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
         """Return the candidates, and the turns before and after those of people, who answer each other."""
         rows = self._index.find_outlines(ids, filter)
-        people = [row.id for row in rows if row.turn and row.speaker not in _ROLES]
+        people = [row.id for row in rows if row.turn and row.speaker not in _UNNAMED_SPEAKERS]
         if people:
             known = set(ids)
             adjacent = [id for id in dict.fromkeys(self._index.find_adjacent_turns(people)) if id not in known]
@@ -211,8 +208,8 @@ class HybridSearch:
     ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:
         """Return the candidates side by side, and every signal for each of them."""
         from holdfast.search import scoring
-        from holdfast.search.candidates import day_of
-        from holdfast.search.time_expressions import spans
+        from holdfast.search.candidates import day_number
+        from holdfast.search.time_expressions import find_spans
 
         pool = self._make_pool(rows)
         of_people = {term for name in query.people for term in tokenizer.query_terms(name)}
@@ -220,9 +217,9 @@ class HybridSearch:
         years = sorted({int(year) for year in {row.recorded[:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
             text=query.text, terms=terms,
-            idf={term: _idf(query.frequencies.get(term, 0), query.passages) for term in terms},
-            people=frozenset(query.people), times=spans(query.text, query.now, tuple(years[:50])),
-            today=day_of(query.now[:10]) if query.now else 0,
+            idf={term: _compute_idf(query.frequencies.get(term, 0), query.passages) for term in terms},
+            people=frozenset(query.people), times=find_spans(query.text, query.now, tuple(years[:50])),
+            today=day_number(query.now[:10]) if query.now else 0,
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
@@ -240,11 +237,13 @@ class HybridSearch:
         import numpy as np
 
         names = [
-            term for term in abstention.find_names(query.text, query.terms) if 0 < query.frequencies.get(term, 0) <= _RARE
+            term
+            for term in abstention.find_names(query.text, query.terms)
+            if 0 < query.frequencies.get(term, 0) <= _RARE_NAME_PASSAGES
         ]
-        postings = self._index.find_postings(names, query.filter, _RARE) if names else []
-        having = {int(id) for ids in postings for id in ids.split(",") if id}
-        return np.array([float(id in having) for id in pool.ids.tolist()])
+        postings = self._index.find_postings(names, query.filter, _RARE_NAME_PASSAGES) if names else []
+        with_name = {int(id) for ids in postings for id in ids.split(",") if id}
+        return np.array([float(id in with_name) for id in pool.ids.tolist()])
 
     def _threshold(self, query: str, vectors: QueryVectors) -> float | None:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
@@ -258,12 +257,12 @@ class HybridSearch:
         from holdfast.search.candidates import CandidatePool
 
         vocabulary = self._open_vocabulary()
-        vocabulary.make_room()
-        new = vocabulary.unseen([row.id for row in rows])
+        vocabulary.clear_if_full()
+        uncached = vocabulary.find_uncached([row.id for row in rows])
         pieces: dict[int, list[tuple[int, str]]] = {}
-        for row in self._index.read_pieces(new) if new else ():
+        for row in self._index.read_pieces(uncached) if uncached else ():
             pieces.setdefault(row.passage, []).append((row.marks, row.tokens))
-        uncut = [id for id in new if id not in pieces]  # they wait for vectors
+        uncut = [id for id in uncached if id not in pieces]  # they wait for vectors
         for text in self._index.read_texts(uncut) if uncut else ():
             cut = enumerate(chunking.cut(text.text, text.speaker or ""))
             pieces[text.id] = [(piece.marks, piece_tokens(text.names, piece, text.speaker, number)) for number, piece in cut]
@@ -299,9 +298,9 @@ class HybridSearch:
         if not self.vectorizer.by_role:
             return "no embedder is set: keyword search ran"
         reasons = list(dict.fromkeys(self.vectorizer.failed.copy().values()))
-        most = max(waiting.values(), default=0)
-        if most and not reasons:
-            reasons.append(f"{most:,} passages wait for their vectors: `holdfast embed` makes them now")
+        max_waiting = max(waiting.values(), default=0)
+        if max_waiting and not reasons:
+            reasons.append(f"{max_waiting:,} passages wait for their vectors: `holdfast embed` makes them now")
         if reasons and self.vectorizer.older:
             reasons.append(f"until then the older vectors of {', '.join(self.vectorizer.older)} answer")
         return "; ".join(reasons)
@@ -324,21 +323,21 @@ def _to_first_person(query: str, names: list[str]) -> str:
     return " ".join(query.split())
 
 
-def _highest(score: NDArray[Any], most: int) -> NDArray[Any]:
+def _find_highest(score: NDArray[Any], count: int) -> NDArray[Any]:
     """Return the positions of the highest scores, highest first; of equal scores the last."""
     import numpy as np
 
-    if len(score) > most:
-        least = np.partition(score, -most)[-most]
-        above = np.flatnonzero(score > least)
-        chosen = np.r_[above, np.flatnonzero(score == least)[len(above) - most :]]
+    if len(score) > count:
+        lowest = np.partition(score, -count)[-count]
+        above = np.flatnonzero(score > lowest)
+        positions = np.r_[above, np.flatnonzero(score == lowest)[len(above) - count :]]
     else:
-        chosen = np.arange(len(score))
-    highest: NDArray[Any] = chosen[np.lexsort((-chosen, -score[chosen]))]
+        positions = np.arange(len(score))
+    highest: NDArray[Any] = positions[np.lexsort((-positions, -score[positions]))]
     return highest
 
 
-def _idf(frequency: int, passages: int) -> float:
+def _compute_idf(frequency: int, passages: int) -> float:
     """Return the inverse document frequency of a term."""
     import math
 
@@ -350,7 +349,7 @@ _searches: set[ref[HybridSearch]] = set()
 
 
 def _after_fork() -> None:
-    for search in [one for reference in list(_searches) if (one := reference())]:
+    for search in [search_object for reference in list(_searches) if (search_object := reference())]:
         search.after_fork()
 
 

@@ -75,21 +75,22 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 # Scores of an unrelated passage and of a good answer, set by hand, so that kinds can be compared.
-_SCALE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
-_FLOOR = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}  # least score of a candidate without any word
-LATER = 0.15  # subtracted where something was said, or became true, well after the day of the question:
-_SMALL_TALK = 3  # words
-_WELL_AFTER = 14  # days, since clocks and dates are often some days off
+_SCORE_RANGE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
+# The least score of a candidate without any word of the question.
+_MIN_SCORE = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}
+LATER_PENALTY = 0.15  # subtracted where something was said, or became true, well after the day of the question
+_SMALL_TALK_WORDS = 3
+_LATER_DAYS = 14  # clocks and dates are often some days off
 K1, B = 0.9, 0.4
-_LEAST_SIMILAR = 0.3  # similarity up to which words have nothing in common
-_MISSING = 0.2  # similarity where the sentence model has no vector: long turns of assistants
-_SLACK = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # days: people tell later
+_MIN_SIMILARITY = 0.3  # similarity up to which words have nothing in common
+_MISSING_SIMILARITY = 0.2  # assumed where the sentence model has no vector: for long turns of assistants
+_SLACK_DAYS = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # days: people tell later
 _WHEN = pattern(
     r"(?i)^\s*when\b|\bwhat (?:date|day|month|year|time)\b|\bhow long ago\b|\bwhich (?:date|day|month|year)\b"
     r"|\bhow many (?:days|weeks|months|years)\b"
 )
 _NUMBER = pattern(r"(?i)\bhow (?:many|much|often|long|old|far)\b|\bwhat number\b|\btotal\b")
-_OF_ASSISTANT = pattern(
+_ABOUT_ASSISTANT = pattern(
     r"(?i)\b(?:you|your)\b.{0,40}\b(?:told|said|say|mention\w*|recommend\w*|suggest\w*|gave|give|provid\w*|list\w*|shar\w*"
     r"|explain\w*|advis\w*|wrote|made|describ\w*|generat\w*|show\w*|use\w*|creat\w*)\b"
     r"|\bour (?:previous|last|earlier|past)\b|\bremind me\b|\bprevious(?:ly)? (?:chat|conversation|discuss\w*)"
@@ -97,7 +98,7 @@ _OF_ASSISTANT = pattern(
 
 
 class Question:
-    """What scoring needs of a question."""
+    """The properties of a question that scoring needs."""
 
     def __init__(
         self, *, text: str, terms: Mapping[str, str], idf: Mapping[str, float], people: frozenset[str], times: list[Span],
@@ -108,10 +109,10 @@ class Question:
         self.people = people  # named in it
         self.times = times
         self.today = today  # ordinal of the day of the question; 0 if unknown
-        self.when = float(bool(_WHEN.search(text)))
-        self.number = float(bool(_NUMBER.search(text)))
-        self.of_assistant = float(bool(_OF_ASSISTANT.search(text)) and not people)
-        self.whole = sum(idf[term] for term in terms) or 1.0
+        self.asks_when = float(bool(_WHEN.search(text)))
+        self.asks_number = float(bool(_NUMBER.search(text)))
+        self.about_assistant = float(bool(_ABOUT_ASSISTANT.search(text)) and not people)
+        self.total_idf = sum(idf[term] for term in terms) or 1.0
 
 
 class Similarity:
@@ -130,201 +131,212 @@ def compute_signals(
     `average` is the mean length of a passage in words, `word_vectors` are those of the question's words.
     """
     occurrences = pool.find_occurrences(question.terms)
-    counts = occurrences.counts()
-    bm = _bm25(counts, question, pool.p_length, float(pool.p_length.mean()))
-    soft = _soft_matches(pool, question, word_vectors)
-    weighed = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[KINDS[kind]][models]}
-    best_of: dict[str, Array] = {}
-    found: dict[str, Array] = {}
-    for name, one in similarities.items():
-        _add_similarity(pool, name, one, weighed, best_of, found)
-    people = pool.marked(chunking.PEOPLE)
-    rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - question.of_assistant)
-    if question.number or question.when:
-        rough += 0.1 * question.number * pool.marked(chunking.NUMBER) + 0.1 * question.when * pool.marked(chunking.TIME)
+    counts = occurrences.count_by_piece()
+    bm = _compute_bm25(counts, question, pool.p_length, float(pool.p_length.mean()))
+    soft = _compute_soft_matches(pool, question, word_vectors)
+    used_names = {name for kind in set(pool.kind.tolist()) for name in WEIGHTS[KINDS[kind]][models]}
+    by_piece: dict[str, Array] = {}
+    signals: dict[str, Array] = {}
+    for name, similarity in similarities.items():
+        _add_similarity(pool, name, similarity, used_names, by_piece, signals)
+    people = pool.has_mark(chunking.PEOPLE)
+    rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - question.about_assistant)
+    if question.asks_number or question.asks_when:
+        numbers, times = pool.has_mark(chunking.NUMBER), pool.has_mark(chunking.TIME)
+        rough += 0.1 * question.asks_number * numbers + 0.1 * question.asks_when * times
     for name, share in (("static", 0.5), ("sentence", 1.0), ("multi", 0.5)):
-        rough = rough + share * best_of[name] if name in best_of else rough
-    at = _best_piece(pool, rough)
-    found.update({"soft": soft[at], "big": occurrences.count_pairs()[at] / max(len(question.terms) - 1, 1)})
-    found.update({f"c_{name}": values[at] for name, values in best_of.items()})
-    found["fp"] = people[at] * (1 - question.of_assistant)
-    found["direct"] = pool.marked(chunking.DIRECTIVE)[at] * people[at]
-    found["qonly"] = (pool.p_marks[at] // chunking.QUESTIONS) / 8
-    found["when"] = pool.marked(chunking.TIME)[at] * question.when
-    found["num"] = pool.marked(chunking.NUMBER)[at] * question.number
-    if "soft_sm" in weighed:
-        found["soft_sm"] = _max_by(found["soft"], pool.session, pool.sessions)[pool.session]
-    found["loglen"] = np.log1p(np.minimum(pool.length, 3000))
-    found["first"] = pool.first
-    found["small"] = (pool.length <= _SMALL_TALK).astype(np.float64)
-    _add_words(pool, question, counts, average, found)
-    _add_speakers(pool, question, found)
-    _add_times(pool, question, found)
-    return found
+        rough = rough + share * by_piece[name] if name in by_piece else rough
+    best = _find_best_piece(pool, rough)
+    signals.update({"soft": soft[best], "big": occurrences.count_pairs()[best] / max(len(question.terms) - 1, 1)})
+    signals.update({f"c_{name}": values[best] for name, values in by_piece.items()})
+    signals["fp"] = people[best] * (1 - question.about_assistant)
+    signals["direct"] = pool.has_mark(chunking.DIRECTIVE)[best] * people[best]
+    signals["qonly"] = (pool.p_marks[best] // chunking.QUESTIONS) / 8
+    signals["when"] = pool.has_mark(chunking.TIME)[best] * question.asks_when
+    signals["num"] = pool.has_mark(chunking.NUMBER)[best] * question.asks_number
+    if "soft_sm" in used_names:
+        signals["soft_sm"] = _max_by_group(signals["soft"], pool.session, pool.sessions)[pool.session]
+    signals["loglen"] = np.log1p(np.minimum(pool.length, 3000))
+    signals["first"] = pool.first
+    signals["small"] = (pool.length <= _SMALL_TALK_WORDS).astype(np.float64)
+    _add_words(pool, question, counts, average, signals)
+    _add_speakers(pool, question, signals)
+    _add_times(pool, question, signals)
+    return signals
 
 
-def total(pool: CandidatePool, found: Mapping[str, Array], models: str, meaning_only: bool = False) -> Array:
+def total_scores(pool: CandidatePool, signals: Mapping[str, Array], models: str, meaning_only: bool = False) -> Array:
     """Return the score of each candidate by the weights of its kind, or by similarity of meaning alone."""
     score = np.zeros(pool.size)
-    for place in set(pool.kind.tolist()):
-        mine, kind = np.flatnonzero(pool.kind == place), KINDS[place]
-        names = [name for name in WEIGHTS[kind][models] if name in found and (not meaning_only or name[1] == "_")]
-        low, high = _SCALE[kind]
-        sums = sum([WEIGHTS[kind][models][name] * found[name][mine] for name in names], np.zeros(len(mine)))
-        score[mine] = (sums - low) / (high - low)
+    for kind_number in set(pool.kind.tolist()):
+        members, kind = np.flatnonzero(pool.kind == kind_number), KINDS[kind_number]
+        names = [name for name in WEIGHTS[kind][models] if name in signals and (not meaning_only or name[1] == "_")]
+        low, high = _SCORE_RANGE[kind]
+        sums = sum([WEIGHTS[kind][models][name] * signals[name][members] for name in names], np.zeros(len(members)))
+        score[members] = (sums - low) / (high - low)
     return score
 
 
-def floor(pool: CandidatePool) -> Array:
-    """Return the least score of each candidate if it has no word of the question."""
-    least: Array = np.array([_FLOOR[kind] for kind in KINDS])[pool.kind]
-    return least
+def min_scores(pool: CandidatePool) -> Array:
+    """Return the least score of each candidate that has no word of the question."""
+    scores: Array = np.array([_MIN_SCORE[kind] for kind in KINDS])[pool.kind]
+    return scores
 
 
 def explain(
-    pool: CandidatePool, found: Mapping[str, Array], models: str, place: int, meaning_only: bool = False
+    pool: CandidatePool, signals: Mapping[str, Array], models: str, position: int, meaning_only: bool = False
 ) -> dict[str, list[float]]:
-    """Return, for the candidate at `place`, the value of each signal and what it added to the score."""
-    kind = KINDS[pool.kind[place]]
+    """Return, for the candidate at `position`, the value of each signal and what it added to the score."""
+    kind = KINDS[pool.kind[position]]
     explanation = {}
     for name, weight in WEIGHTS[kind][models].items():
-        value = float(found[name][place]) if name in found else 0.0
+        value = float(signals[name][position]) if name in signals else 0.0
         if value and (not meaning_only or name[1] == "_"):
-            explanation[name] = [round(value, 4), round(weight * value / (_SCALE[kind][1] - _SCALE[kind][0]), 4)]
-    if found["later"][place] and not meaning_only:
-        explanation["later"] = [1.0, -LATER]
+            explanation[name] = [round(value, 4), round(weight * value / (_SCORE_RANGE[kind][1] - _SCORE_RANGE[kind][0]), 4)]
+    if signals["later"][position] and not meaning_only:
+        explanation["later"] = [1.0, -LATER_PENALTY]
     return explanation
 
 
-def _bm25(counts: Array, question: Question, length: Array, average: float) -> Array:
+def _compute_bm25(counts: Array, question: Question, length: Array, average: float) -> Array:
     """Return BM25 divided by the weight of the whole question: 0 to about 2 for every question."""
     norm = K1 * (1 - B + B * length / max(average, 1.0))
     idf = np.array([question.idf[term] for term in question.terms]).reshape(-1, 1)
     score: Array = (idf * counts * (K1 + 1) / (counts + norm)).sum(axis=0)
-    return score / question.whole
+    return score / question.total_idf
 
 
-def _add_words(pool: CandidatePool, question: Question, counts: Array, average: float, found: dict[str, Array]) -> None:
+def _add_words(pool: CandidatePool, question: Question, counts: Array, average: float, signals: dict[str, Array]) -> None:
     """Add the signals of words: in the passage, with the turn before, in the session."""
-    own = np.add.reduceat(counts, pool.p_first, axis=1)
-    found["bmd"] = _bm25(own, question, pool.length, average)
-    before = own + _shift(own.T, pool.previous).T
-    found["bmw"] = _bm25(before, question, pool.length + _shift(pool.length, pool.previous), 2 * average)
-    whole = np.array([np.bincount(pool.session, count, pool.sessions)[pool.session] for count in own]).reshape(own.shape)
-    long = pool.turns * average
-    found["bms"] = _bm25(whole, question, long, float(long.mean()))
+    counts_by_passage = np.add.reduceat(counts, pool.p_first, axis=1)
+    signals["bmd"] = _compute_bm25(counts_by_passage, question, pool.length, average)
+    with_previous = counts_by_passage + _take_neighbour(counts_by_passage.T, pool.previous).T
+    signals["bmw"] = _compute_bm25(
+        with_previous, question, pool.length + _take_neighbour(pool.length, pool.previous), 2 * average
+    )
+    by_session = np.array(
+        [np.bincount(pool.session, count, pool.sessions)[pool.session] for count in counts_by_passage]
+    ).reshape(counts_by_passage.shape)
+    session_lengths = pool.turns * average
+    signals["bms"] = _compute_bm25(by_session, question, session_lengths, float(session_lengths.mean()))
 
 
-def _soft_matches(pool: CandidatePool, question: Question, of_question: Array) -> Array:
+def _compute_soft_matches(pool: CandidatePool, question: Question, word_vectors: Array) -> Array:
     """Return, for each piece, how similar its words are to those of the question, by the static model."""
     score = np.zeros(len(pool.p_owner))
     seen = np.zeros(len(pool.vocabulary), bool)
     seen[pool.tokens] = True
-    meant = seen & pool.vocabulary.plain()
-    used = np.flatnonzero(meant)
-    table = pool.vocabulary.table().take(used, axis=0)
-    like = np.array([np.vecdot(table, vector) for vector in of_question]).reshape(len(of_question), len(used))
-    for row, term in zip(like, question.terms, strict=True):
-        held = pool.vocabulary.tokens_with(term)
-        row[np.searchsorted(used, [token for token in held if meant[token]])] = 1
-    near = np.flatnonzero((like > _LEAST_SIMILAR).any(axis=0))
-    place = np.zeros(len(seen), np.int32)  # of each token its position in `near`, counted from 1
-    place[used[near]] = np.arange(1, len(near) + 1)
-    found = place[pool.tokens]
+    meaningful = seen & pool.vocabulary.meaningful_tokens()
+    tokens = np.flatnonzero(meaningful)
+    table = pool.vocabulary.token_vectors().take(tokens, axis=0)
+    similarity = np.array([np.vecdot(table, vector) for vector in word_vectors]).reshape(len(word_vectors), len(tokens))
+    for row, term in zip(similarity, question.terms, strict=True):
+        with_term = pool.vocabulary.tokens_with(term)
+        row[np.searchsorted(tokens, [token for token in with_term if meaningful[token]])] = 1
+    near = np.flatnonzero((similarity > _MIN_SIMILARITY).any(axis=0))
+    positions = np.zeros(len(seen), np.int32)  # of each token its position in `near`, counted from 1
+    positions[tokens[near]] = np.arange(1, len(near) + 1)
+    found = positions[pool.tokens]
     at = np.flatnonzero(found)
     if not len(at):
         return score
-    which, owner = near[found[at] - 1], pool.t_piece[at]
+    columns, owner = near[found[at] - 1], pool.t_piece[at]
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
-    for row, term in zip(like, question.terms, strict=True):
-        nearest = np.maximum.reduceat(row[which], starts)
-        score[owner[starts]] += question.idf[term] * np.clip((nearest - _LEAST_SIMILAR) / (1 - _LEAST_SIMILAR), 0, 1)
-    return score / question.whole
+    for row, term in zip(similarity, question.terms, strict=True):
+        nearest = np.maximum.reduceat(row[columns], starts)
+        score[owner[starts]] += question.idf[term] * np.clip((nearest - _MIN_SIMILARITY) / (1 - _MIN_SIMILARITY), 0, 1)
+    return score / question.total_idf
 
 
 def _add_similarity(
-    pool: CandidatePool, name: str, one: Similarity, weighed: set[str], best_of: dict[str, Array], found: dict[str, Array]
+    pool: CandidatePool,
+    name: str,
+    similarity: Similarity,
+    used_names: set[str],
+    by_piece: dict[str, Array],
+    signals: dict[str, Array],
 ) -> None:
     """Add the similarity of the best vector of each piece, of the mean of each passage, and of that with its neighbours."""
-    like = np.vecdot(one.vectors, one.question)  # unlike `@`, it never waits for another core
-    missing = _MISSING if name == "sentence" else 0.0
+    cosines = np.vecdot(similarity.vectors, similarity.question)  # unlike `@`, it never waits for another core
+    default = _MISSING_SIMILARITY if name == "sentence" else 0.0
     best = np.full(len(pool.p_owner), -1.0)
-    if len(like):
-        places = pool.piece_of(one.owners, one.numbers // chunking.LENGTHS)  # in order, since the vectors are
-        starts = np.flatnonzero(np.r_[True, places[1:] != places[:-1]])
-        best[places[starts]] = np.maximum.reduceat(like, starts)
-    best_of[name] = np.where(best < -0.999, missing, np.maximum(best, 0))
-    if not weighed & {f"d_{name}", f"g_{name}"}:
+    if len(cosines):
+        # in order, since the vectors are
+        positions = pool.piece_positions(similarity.owners, similarity.numbers // chunking.LENGTHS)
+        starts = np.flatnonzero(np.r_[True, positions[1:] != positions[:-1]])
+        best[positions[starts]] = np.maximum.reduceat(cosines, starts)
+    by_piece[name] = np.where(best < -0.999, default, np.maximum(best, 0))
+    if not used_names & {f"d_{name}", f"g_{name}"}:
         return
-    mean = np.zeros((pool.size, one.vectors.shape[1]), np.float32)
-    if len(like):
-        starts = np.flatnonzero(np.r_[True, one.owners[1:] != one.owners[:-1]])
-        weight = np.sqrt(np.maximum(one.numbers % chunking.LENGTHS, 1)).astype(np.float32)  # longer ones say more
-        mean[one.owners[starts]] = _sums(one.vectors * weight[:, None], starts)
-    mean = _unit(mean)
-    if f"d_{name}" in weighed:
-        found[f"d_{name}"] = np.vecdot(mean, one.question)
-    if f"g_{name}" in weighed:
-        around = _unit(mean + 0.5 * _shift(mean, pool.previous) + 0.5 * _shift(mean, pool.next))
-        found[f"g_{name}"] = np.vecdot(around, one.question)
+    mean = np.zeros((pool.size, similarity.vectors.shape[1]), np.float32)
+    if len(cosines):
+        starts = np.flatnonzero(np.r_[True, similarity.owners[1:] != similarity.owners[:-1]])
+        weight = np.sqrt(np.maximum(similarity.numbers % chunking.LENGTHS, 1)).astype(np.float32)  # longer ones say more
+        mean[similarity.owners[starts]] = _sum_runs(similarity.vectors * weight[:, None], starts)
+    mean = _normalise(mean)
+    if f"d_{name}" in used_names:
+        signals[f"d_{name}"] = np.vecdot(mean, similarity.question)
+    if f"g_{name}" in used_names:
+        with_neighbours = _normalise(mean + 0.5 * _take_neighbour(mean, pool.previous) + 0.5 * _take_neighbour(mean, pool.next))
+        signals[f"g_{name}"] = np.vecdot(with_neighbours, similarity.question)
 
 
-def _sums(rows: Array, starts: Array) -> Array:
+def _sum_runs(rows: Array, starts: Array) -> Array:
     """Return the sum of each run of rows; for wide rows and short runs twice as fast as np.add.reduceat."""
     lengths = np.diff(np.r_[starts, len(rows)])
-    total: Array = rows[starts]
-    for place in range(1, int(lengths.max())):
-        longer = np.flatnonzero(lengths > place)
-        total[longer] += rows[starts[longer] + place]
-    return total
+    sums: Array = rows[starts]
+    for offset in range(1, int(lengths.max())):
+        longer = np.flatnonzero(lengths > offset)
+        sums[longer] += rows[starts[longer] + offset]
+    return sums
 
 
-def _add_speakers(pool: CandidatePool, question: Question, found: dict[str, Array]) -> None:
+def _add_speakers(pool: CandidatePool, question: Question, signals: dict[str, Array]) -> None:
     """Add the signals of who speaks."""
     if len(question.people) == 1:
-        found["spk"] = (pool.speaker == next(iter(question.people)).casefold()) * 1.0
-    found["ru"] = (pool.speaker == "user") * (1 - question.of_assistant)
-    found["ra"] = (pool.speaker == "assistant") * question.of_assistant
+        signals["spk"] = (pool.speaker == next(iter(question.people)).casefold()) * 1.0
+    signals["ru"] = (pool.speaker == "user") * (1 - question.about_assistant)
+    signals["ra"] = (pool.speaker == "assistant") * question.about_assistant
 
 
-def _add_times(pool: CandidatePool, question: Question, found: dict[str, Array]) -> None:
+def _add_times(pool: CandidatePool, question: Question, signals: dict[str, Array]) -> None:
     """Add the signals of time: within a time of the question, close to a day that it names, and later than the question."""
     inside, near = np.zeros(pool.size), np.zeros(pool.size)
     for span in question.times:
         start, end = span.start_day, span.end_day
-        later = (pool.day >= start) & (pool.day <= end + _SLACK.get(span.kind, 1))
+        later = (pool.day >= start) & (pool.day <= end + _SLACK_DAYS.get(span.kind, 1))
         inside = np.maximum(inside, np.where((pool.day >= start) & (pool.day <= end), 1.0, np.where(later, 0.7, 0.0)))
         if span.kind in ("day", "about"):
             near = np.maximum(near, np.exp(-np.abs(pool.day - (start + end) / 2) / 10))
-    found["date"], found["near"] = inside, near
-    found["later"] = (pool.day > question.today + _WELL_AFTER) * float(question.today > 0)
+    signals["date"], signals["near"] = inside, near
+    signals["later"] = (pool.day > question.today + _LATER_DAYS) * float(question.today > 0)
 
 
-def _best_piece(pool: CandidatePool, rough: Array) -> Array:
+def _find_best_piece(pool: CandidatePool, rough: Array) -> Array:
     """Return the position of each candidate's best piece."""
     best = np.maximum.reduceat(rough, pool.p_first)
-    hit = np.flatnonzero(rough >= best[pool.p_owner] - 1e-12)
-    at = np.zeros(pool.size, np.int64)
-    at[pool.p_owner[hit][::-1]] = hit[::-1]
-    return at
+    best_pieces = np.flatnonzero(rough >= best[pool.p_owner] - 1e-12)
+    positions = np.zeros(pool.size, np.int64)
+    positions[pool.p_owner[best_pieces][::-1]] = best_pieces[::-1]
+    return positions
 
 
-def _max_by(values: Array, places: Array, size: int) -> Array:
+def _max_by_group(values: Array, groups: Array, size: int) -> Array:
     """Return the highest value of each group."""
-    most = np.full(size, -9.0)
-    np.maximum.at(most, places, values)
-    return most
+    highest = np.full(size, -9.0)
+    np.maximum.at(highest, groups, values)
+    return highest
 
 
-def _shift(values: Array, places: Array) -> Array:
+def _take_neighbour(values: Array, positions: Array) -> Array:
     """Return the value of each candidate's neighbour; 0 where it has none."""
-    moved = np.zeros_like(values)
-    there = places >= 0
-    moved[there] = values[places[there]]
-    return moved
+    neighbours = np.zeros_like(values)
+    present = positions >= 0
+    neighbours[present] = values[positions[present]]
+    return neighbours
 
 
-def _unit(rows: Array) -> Array:
+def _normalise(rows: Array) -> Array:
     """Return the rows as unit vectors."""
     result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
     return result

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from holdfast.embedders import Embedder
     from holdfast.index.interface import Index
 
-_BATCH = 16  # passages that are embedded at once; 32 times as many with the static model, which is fast
-_DURING_QUERY = {"static": 20_000, "sentence": 64, "multi": 64}  # passages that a query waits for
+_BATCH_PASSAGES = 16  # passages that are embedded at once; 32 times as many with the static model, which is fast
+_MAX_DURING_QUERY = {"static": 20_000, "sentence": 64, "multi": 64}  # passages that a query waits for
 _RETRY_SECONDS = 30.0  # before a model that failed is tried again
 
 
@@ -39,7 +39,7 @@ class WaitingCounts(dict[str, int]):
 
 
 class Vectorizer:
-    """The models of one process, and their work."""
+    """The models of one process; embed passages and questions with them."""
 
     def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
@@ -65,23 +65,23 @@ class Vectorizer:
         waiting.failed = {}
         if not self.by_role:
             return waiting
-        for role in self._roles():
+        for role in self._list_roles():
             if role in self.failed and time.monotonic() < self._retry_at[role] and not everything:
                 continue  # every query would wait for it in vain
             if "static" in self.failed and role != "static" and not everything:
                 continue  # keyword search runs: no other model would help
             try:
-                waiting[role] = self._catch_up(role, progress, everything)
+                waiting[role] = self._catch_up_role(role, progress, everything)
                 self.failed.pop(role, None)
             except DiskTrouble:
                 raise
             except (Trouble, ConfigError) as error:
-                self._fail(role, error)
+                self._record_failure(role, error)
         if not any(waiting.values()):
             self.failed.pop("background", None)
         waiting.failed = {role: self.failed[role] for role in self.by_role if role in self.failed}
         if everything and not self.failed:
-            self._remove(self._other_models())
+            self._remove_models(self._list_other_models())
         elif not everything:
             self._waiting, self._older = waiting, self._find_stand_ins(waiting)
             outdated = self._find_outdated()
@@ -118,13 +118,13 @@ class Vectorizer:
         except DiskTrouble:
             raise
         except (Trouble, ConfigError) as error:
-            self._fail(role, error)
+            self._record_failure(role, error)
         return None
 
-    def _fail(self, role: str, error: Trouble | ConfigError) -> None:
+    def _record_failure(self, role: str, error: Trouble | ConfigError) -> None:
         self.failed[role], self._retry_at[role] = error.message, time.monotonic() + _RETRY_SECONDS
 
-    def _roles(self) -> list[str]:
+    def _list_roles(self) -> list[str]:
         """Return the roles, static first: without it the others are not used."""
         return sorted(self.by_role, key=lambda role: role != "static")
 
@@ -142,10 +142,10 @@ class Vectorizer:
 
     def _find_complete(self, role: str) -> tuple[Model, Embedder] | None:
         """Return the previous model of a role that lacks the fewest vectors, once it has them; None if there is none."""
-        models = [model for model in self._other_models() if model.role == role]
+        models = [model for model in self._list_other_models() if model.role == role]
         older = [(self._index.vectors.count_waiting(model), -model.id, model) for model in models]
-        for waiting, _, model in sorted(older, key=lambda one: one[:2]):
-            embedder = self._open_again(model) if waiting <= _DURING_QUERY[role] else None
+        for waiting, _, model in sorted(older, key=lambda row: row[:2]):
+            embedder = self._reopen(model) if waiting <= _MAX_DURING_QUERY[role] else None
             if embedder is None:
                 continue
             try:
@@ -154,7 +154,7 @@ class Vectorizer:
             except DiskTrouble:
                 raise
             except (Trouble, ConfigError):
-                self._give_up(model)
+                self._postpone(model)
         return None
 
     def _embed_with_older(self, role: str, text: str) -> tuple[Model, NDArray[Any]] | None:
@@ -164,32 +164,32 @@ class Vectorizer:
         try:
             vector = embedder.questions([text])[0]
         except (Trouble, ConfigError):
-            self._give_up(model)
+            self._postpone(model)
             return None
         return (model, vector) if vector.shape[0] == model.dim else None
 
-    def _open_again(self, model: Model) -> Embedder | None:
+    def _reopen(self, model: Model) -> Embedder | None:
         """Return the embedder of a previous model, if it can be opened and is still the same."""
-        known, when = self._reopened.get(model.name, (None, 0.0))
-        if known is None and time.monotonic() >= when:
+        embedder, retry_at = self._reopened.get(model.name, (None, 0.0))
+        if embedder is None and time.monotonic() >= retry_at:
             try:
-                known = embedders_module.reopen(model.setting, self.by_role.values())
-                if (known.name, known.dim) != (model.name, model.dim):
-                    known = None
+                embedder = embedders_module.reopen(model.setting, self.by_role.values())
+                if (embedder.name, embedder.dim) != (model.name, model.dim):
+                    embedder = None
             except (Trouble, ConfigError):
-                known = None
-            self._reopened[model.name] = known, time.monotonic() + _RETRY_SECONDS
-        return known
+                embedder = None
+            self._reopened[model.name] = embedder, time.monotonic() + _RETRY_SECONDS
+        return embedder
 
-    def _give_up(self, model: Model) -> None:
+    def _postpone(self, model: Model) -> None:
         self._reopened[model.name] = None, time.monotonic() + _RETRY_SECONDS
 
-    def _other_models(self) -> list[Model]:
+    def _list_other_models(self) -> list[Model]:
         """Return the models that have vectors here and are not set."""
-        own = self._own_models()
+        own = self._list_own_models()
         return [model for model in self._index.vectors.list_models() if (model.name, model.role) not in own]
 
-    def _own_models(self) -> set[tuple[str, str]]:
+    def _list_own_models(self) -> set[tuple[str, str]]:
         """Return name and role of the models that are set."""
         own = set()
         for role, embedder in self.by_role.items():
@@ -204,14 +204,14 @@ class Vectorizer:
 
         Processes with different models set may take turns: then neither removes the vectors of the other.
         """
-        own, models = self._own_models(), self._index.vectors.list_models()
-        mine = [model for model in models if (model.name, model.role) in own]
+        own, models = self._list_own_models(), self._index.vectors.list_models()
+        own_models = [model for model in models if (model.name, model.role) in own]
         others = [model for model in models if (model.name, model.role) not in own]
         newest = max([model.id for model in others], default=0)
-        for model in mine:
+        for model in own_models:
             if max(model.id, model.asked) < newest:
                 self._mark_used(model, newest)
-        latest = max([model.id for model in mine], default=0)
+        latest = max([model.id for model in own_models], default=0)
         return [model for model in others if max(model.id, model.asked) < latest]
 
     def _mark_used(self, model: Model, newest: int) -> None:
@@ -220,7 +220,7 @@ class Vectorizer:
         except (Busy, DiskTrouble):
             pass  # an index that cannot be written can still be searched
 
-    def _remove(self, models: list[Model]) -> None:
+    def _remove_models(self, models: list[Model]) -> None:
         for model in models:
             self._index.vectors.remove_model(model)
 
@@ -232,10 +232,10 @@ class Vectorizer:
         with self._background:
             pass
 
-    def _catch_up(self, role: str, progress: Progress, everything: bool) -> int:
+    def _catch_up_role(self, role: str, progress: Progress, everything: bool) -> int:
         model = self.model(role)
         waiting = self._index.vectors.count_waiting(model)
-        if not waiting or (not everything and waiting > _DURING_QUERY[role]):
+        if not waiting or (not everything and waiting > _MAX_DURING_QUERY[role]):
             return waiting  # a part of them would slow this query and not help it
         if everything:
             progress.start(f"embedding ({role})", waiting)
@@ -264,49 +264,51 @@ class Vectorizer:
     def _run_background(self) -> None:
         self.failed.pop("background", None)
         try:
-            for role in [role for role in self._roles() if role not in self.failed]:
-                while not self._stopped and self._embed(self.model(role), self.by_role[role], _BATCH, Progress()):
+            for role in [role for role in self._list_roles() if role not in self.failed]:
+                while not self._stopped and self._embed(self.model(role), self.by_role[role], _BATCH_PASSAGES, Progress()):
                     pass
             if not self._stopped and not self.failed:
-                self._remove(self._find_outdated())  # every model that is set has all its vectors now
+                self._remove_models(self._find_outdated())  # every model that is set has all its vectors now
         except Exception as error:  # noqa: BLE001
             self.failed["background"] = str(error)  # the next query reports it
         finally:
             self._background.release()
 
-    def _embed(self, model: Model, embedder: Embedder, most: int, progress: Progress) -> int:
+    def _embed(self, model: Model, embedder: Embedder, limit: int, progress: Progress) -> int:
         """Embed up to `most` waiting passages; return how many were embedded."""
         done, role = 0, model.role
         speakers: dict[int, tuple[str, ...]] = {}
-        batch = _BATCH if role != "static" else 32 * _BATCH
-        while done < most and not self._stopped and (rows := self._index.vectors.next_waiting(model, min(batch, most - done))):
-            units, owners, kept = self._units(rows, role, speakers)
+        batch = _BATCH_PASSAGES if role != "static" else 32 * _BATCH_PASSAGES
+        while (
+            done < limit and not self._stopped and (rows := self._index.vectors.next_waiting(model, min(batch, limit - done)))
+        ):
+            units, owners, pieces = self._make_units(rows, role, speakers)
             vectors: Any = embedder.passages(units) if units else []
-            put = [(*owner, vector) for owner, vector in zip(owners, vectors, strict=True) if vector.any()]
-            model = self._index.vectors.add_vectors(model, rows, put, kept)
+            vector_rows = [(*owner, vector) for owner, vector in zip(owners, vectors, strict=True) if vector.any()]
+            model = self._index.vectors.add_vectors(model, rows, vector_rows, pieces)
             done += len(rows)
             progress.step(len(rows))
         return done
 
-    def _units(
+    def _make_units(
         self, rows: list[WaitingPassage], role: str, speakers: dict[int, tuple[str, ...]]
     ) -> tuple[list[str], list[tuple[int, int]], list[dict[str, object]]]:
         """Return the texts to embed, the folder and owner of each, and the pieces to store."""
         units: list[str] = []
         owners: list[tuple[int, int]] = []
-        kept: list[dict[str, object]] = []
+        pieces: list[dict[str, object]] = []
         for row in rows:
             if row.speaker and row.doc not in speakers:
-                speakers[row.doc] = _names(self._index.vectors.find_speakers(row.doc))
-            cut = chunking.cut(row.text, row.speaker or "", speakers.get(row.doc, ()))
-            for number, piece in enumerate(cut):
-                texts = _texts_for(role, piece, row)
+                speakers[row.doc] = _person_names(self._index.vectors.find_speakers(row.doc))
+            pieces_of_text = chunking.cut(row.text, row.speaker or "", speakers.get(row.doc, ()))
+            for number, piece in enumerate(pieces_of_text):
+                texts = _select_texts(role, piece, row)
                 units.extend(texts)
                 owners.extend([(row.folder, row.passage * PIECES + chunking.unit_number(number, text)) for text in texts])
                 if role == "static":
                     tokens = piece_tokens(row.names, piece, row.speaker, number)
-                    kept.append({"passage": row.passage, "number": number, "marks": piece.marks, "tokens": tokens})
-        return units, owners, kept
+                    pieces.append({"passage": row.passage, "number": number, "marks": piece.marks, "tokens": tokens})
+        return units, owners, pieces
 
 
 _general_requests: dict[str, NDArray[Any]] = {}  # by the name of the model
@@ -314,8 +316,8 @@ _general_requests: dict[str, NDArray[Any]] = {}  # by the name of the model
 
 def piece_tokens(names: str, piece: chunking.Piece, speaker: str | None, number: int) -> str:
     """Return the tokens of a piece, separated by spaces; the first piece of a text has those of its names too."""
-    called = names if number == 0 and not speaker else ""
-    return " ".join(tokenizer.tokens(f"{called} {piece.text}"))
+    own_names = names if number == 0 and not speaker else ""
+    return " ".join(tokenizer.tokens(f"{own_names} {piece.text}"))
 
 
 def by_role(embedders: Iterable[Embedder]) -> dict[str, Embedder]:
@@ -329,16 +331,16 @@ def by_role(embedders: Iterable[Embedder]) -> dict[str, Embedder]:
     return roles
 
 
-def _texts_for(role: str, piece: chunking.Piece, row: WaitingPassage) -> list[str]:
+def _select_texts(role: str, piece: chunking.Piece, row: WaitingPassage) -> list[str]:
     """Return the texts of a piece that a model embeds; sentence models embed what people say and short texts only."""
     if role == "multi":
         short = not row.speaker and len(row.text.split()) <= chunking.NOTE_WORDS
         return [piece.text] if short else []
     if role == "static":
         return list(piece.units)
-    apart = bool(piece.marks & chunking.PEOPLE) or (not row.speaker and len(row.text.split()) <= chunking.SIZE)
+    apart = bool(piece.marks & chunking.PEOPLE) or (not row.speaker and len(row.text.split()) <= chunking.PIECE_WORDS)
     return list(piece.units) if apart else []
 
 
-def _names(speakers: list[str]) -> tuple[str, ...]:
+def _person_names(speakers: list[str]) -> tuple[str, ...]:
     return tuple(sorted([name for name in speakers if name.casefold() not in chunking.NAMELESS], key=len, reverse=True))

@@ -156,7 +156,7 @@ class AuthorizedRequest:
     @property
     def gate(self) -> AccessGate:
         """Return the access gate of the caller's tenant."""
-        return self.gateway.gate.of(self.caller)
+        return self.gateway.gate.for_caller(self.caller)
 
     @property
     def ledger(self) -> Ledger:

@@ -168,7 +168,7 @@ def _find_rejected(context: Context, draft: Draft, old: ParsedNote | None) -> Or
     """
     quarantine = context.config.quarantine
     before = old.text if old and old.trust not in quarantine else ""
-    known = context.ledger.purges.rejected(context.visible_folders(None), draft.text, before)
+    known = context.ledger.purges.find_rejections(context.visible_folders(None), draft.text, before)
     return (quarantined_trust(quarantine), next(iter(known.values()))) if known else None
 
 
@@ -192,7 +192,7 @@ def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence
     for writer, draft in drafts:
         if draft.source.origin != PERSON and draft.source.trusted not in quarantine:
             before = found.get(draft.text, "").split()
-            digests = context.ledger.purges.rejected(writer.visible_folders(None), draft.text)
+            digests = context.ledger.purges.find_rejections(writer.visible_folders(None), draft.text)
             after = dict.fromkeys([*before, *digests])
             if len(after) > len(before):
                 found[draft.text] = " ".join(after)

@@ -141,7 +141,7 @@ def _missing_vectors(context: Context) -> str:
         return ""
     from holdfast.postgres import backend
 
-    return backend.without_vectors(context.config, context.index)[0]
+    return backend.find_vector_problem(context.config, context.index)[0]
 
 
 def _lost_purges(context: Context) -> str:

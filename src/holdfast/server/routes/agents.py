@@ -133,7 +133,7 @@ def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
 
 
 def export_audit(request: AuthorizedRequest, params: RequestModel) -> Reply:
-    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.walk()))
+    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.iterate_entries()))
 
 
 def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_verify.Verdict:

@@ -73,7 +73,7 @@ class Recorded(ResponseModel, kw_only=True):
 
 def list_done(request: AuthorizedRequest, params: ListDone) -> DonePage:
     agent = _agent(request, or_none(params.agent))
-    found, following = request.ledger.done.page(
+    found, following = request.ledger.done.list_page(
         agent, **params.given("kind", "subject"), limit=params.limit, cursor=or_none(params.cursor)
     )
     return DonePage(done=[_done(item) for item in found], next=following)
@@ -96,8 +96,8 @@ def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
     agent, kind, subject, ledger = request.caller.agent, params.kind, _checked_subject(params.subject), request.ledger
     for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
         validate.reject_secrets(text, "what was done", fix="Name it without the secret")
-    if ledger.purges.any() and not ledger.done.exists(agent, kind, subject):
-        ledger.purges.refuse([("", kind), ("", subject)])
+    if ledger.purges.has_purges() and not ledger.done.exists(agent, kind, subject):
+        ledger.purges.check_new_texts([("", kind), ("", subject)])
     is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))
     return Reply(body=Recorded(recorded=is_new), status=201 if is_new else 200)
 

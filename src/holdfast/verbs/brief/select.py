@@ -149,7 +149,7 @@ def _order_by_use(context: Context, notes: list[Note], branch: set[str]) -> list
     if len(notes) < 2:
         return notes
     try:
-        uses = context.ledger.usage.counts([_usage_id(note) for note in notes])
+        uses = context.ledger.usage.get_counts([_usage_id(note) for note in notes])
     except HoldfastError:
         uses = {}
 
@@ -470,7 +470,7 @@ def _explain_prompt(
 
 def _shown_before(context: Context) -> dict[str, str]:
     """Return the versions that this session was shown, by id of the note."""
-    return context.ledger.sessions.shown(context.session) if context.session else {}
+    return context.ledger.sessions.list_shown(context.session) if context.session else {}
 
 
 def _record_shown(context: Context, views: list[NoteView], anew: bool = False, first: bool = False) -> set[str]:

@@ -47,10 +47,10 @@ def open_endpoint(address: str, config: Config, must_exist: bool = False) -> Ite
 
 def _open_database(url: str, config: Config) -> Endpoint:
     from holdfast.postgres import ledger as ledgers
-    from holdfast.postgres import settings_of
+    from holdfast.postgres import make_settings
     from holdfast.postgres.store import PostgresStore
 
-    settings = settings_of(config.replace(store=url, store_read=None), None, all_agents=True)
+    settings = make_settings(config.replace(store=url, store_read=None), None, all_agents=True)
     store, ledger = (
         PostgresStore(settings, config.home, config.lock_seconds),
         ledgers.PostgresLedger(settings, config.lock_seconds),

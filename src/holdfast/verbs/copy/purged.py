@@ -19,7 +19,7 @@ class PurgedContent:
     """The purges of both ledgers: a copy that is run again decides the same as the first time."""
 
     def __init__(self, old: Endpoint, new: Endpoint) -> None:
-        self._ledgers = [end.ledger.purges for end in (old, new) if end.ledger.purges.any()]
+        self._ledgers = [end.ledger.purges for end in (old, new) if end.ledger.purges.has_purges()]
 
     def __bool__(self) -> bool:
         return bool(self._ledgers)
@@ -33,7 +33,7 @@ class PurgedContent:
             key = name.removesuffix(".md")
             path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))]
-        found = [purges.receipt_for(text, ended=True, path=path) for purges in self._ledgers for text in texts]
+        found = [purges.find_receipt(text, ended=True, path=path) for purges in self._ledgers for text in texts]
         return next(filter(None, found), "")
 
     def replace_turns(self, lines: Iterator[bytes]) -> Iterator[tuple[bytes, str]]:
@@ -54,7 +54,7 @@ class PurgedContent:
         asked = [(session, turn.id or "", turn.text) for turn in turns.values()]
         receipts: dict[int, str] = {}  # by number of the line
         for purges in self._ledgers:
-            found = purges.purged_turns(asked, stored=True)
+            found = purges.find_purged_turns(asked, stored=True)
             receipts |= {number: found[order] for order, number in enumerate(turns) if order in found}
         return [
             (transcript.render_purged_line(receipts[number]), receipts[number]) if number in receipts else (line, "")

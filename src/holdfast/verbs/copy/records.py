@@ -42,10 +42,10 @@ class RecordsCopy:
 
     def _compare_audit(self) -> Iterator[str]:
         """Yield the first row where the target's audit is not the beginning of ours: two chains cannot be joined."""
-        head = self._new.ledger.audit.last() or AuditMark(0, "")
-        theirs = iter(self._new.ledger.audit.rows())
+        head = self._new.ledger.audit.read_last() or AuditMark(0, "")
+        theirs = iter(self._new.ledger.audit.iterate_rows())
         tenant = self._new.ledger.tenant
-        for row in self._old.ledger.audit.rows():
+        for row in self._old.ledger.audit.iterate_rows():
             if tenant and row.tenant != tenant:
                 raise Conflict(
                     f"the audit is that of tenant {row.tenant!r}, and its chain holds only there",
@@ -74,7 +74,7 @@ class RecordsCopy:
     def _copy_audit(self) -> None:
         end, added = self._begun, 0
         batch: list[AuditRow] = []
-        for row in self._old.ledger.audit.rows(self._begun.count + 1):
+        for row in self._old.ledger.audit.iterate_rows(self._begun.count + 1):
             batch.append(row)
             if len(batch) == _MOST:
                 end, added, batch = self._new.ledger.transfer.add_audit(batch, end), added + len(batch), []
@@ -82,7 +82,7 @@ class RecordsCopy:
             self._new.ledger.transfer.add_audit(batch, end)
         added += len(batch)
         if added:
-            self._new.ledger.audit.rows_added(added)
+            self._new.ledger.audit.update_mark(added)
 
     def find_differences(self) -> Iterator[str]:
         """Yield the rows that are not in the target as they are in the source."""
@@ -91,8 +91,8 @@ class RecordsCopy:
             missing, others = _compare(table, mine, theirs)
             yield from [f"{table.name} {row[0]!s}" for row in (*missing, *others)]
             self.verified += len(mine)
-        theirs_too = iter(self._new.ledger.audit.rows())
-        for row in self._old.ledger.audit.rows():
+        theirs_too = iter(self._new.ledger.audit.iterate_rows())
+        for row in self._old.ledger.audit.iterate_rows():
             if next(theirs_too, None) != row:
                 yield f"audit row {row.number}"
                 return

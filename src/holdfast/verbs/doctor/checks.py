@@ -106,7 +106,7 @@ def _check_postgres(context: Context) -> list[Problem]:
         return problems
     try:
         scopes = tuple(context.store.list_scopes())
-        problems += backend.problems(config, context.index)
+        problems += backend.find_problems(config, context.index)
         problems += _check_index(context, fixes, scopes) + _check_marker(context, fixes)
         problems += _check_files(context, fixes, scopes) + _check_trees(context, fixes, scopes)
         problems += _check_index_rows(context, fixes, scopes) + _check_ledger(context, fixes)

@@ -99,18 +99,18 @@ class PurgeJob:
         refused = [text for text in texts if fold_text(text) not in self._allowed]
         refused_lines = [line for line in lines if line not in self._allowed]
         wanted = [*purges.digests(refused, refused_lines), *digests, *self.marks]
-        self._earlier_receipts |= purges.receipts_of(self.marks) - {self.id}
+        self._earlier_receipts |= purges.find_receipt_ids(self.marks) - {self.id}
         new = [digest for digest in wanted if digest not in self._recorded]
         if new or not self._recorded:
             self._recorded.update(dict.fromkeys(new))
-            purges.put(self.id, self._stored_form(self._make_receipt("begun")), new, int(dates.clock()))
+            purges.save_receipt(self.id, self._stored_form(self._make_receipt("begun")), new, int(dates.clock()))
 
     # --- scrub what was derived from it -----------------------------------------------------------------------------
 
     def scrub(self, scopes: Iterable[Scope]) -> None:
         """Scrub the ledger, listings, rendered files, index and database logs; the files are deleted already."""
         context = self.context
-        count, sessions = context.ledger.sessions.shown_to(self.ids)
+        count, sessions = context.ledger.sessions.count_shown(self.ids)
         if count:
             named, more = sessions[:_MAX_SESSIONS_NAMED], len(sessions) - _MAX_SESSIONS_NAMED
             self._shown.append(
@@ -221,7 +221,7 @@ class PurgeJob:
         """Drop the digests of lines that turn out to be said by other notes."""
         if lines:
             self._allowed |= lines
-            self.context.ledger.purges.drop(self.context.ledger.purges.digests((), lines))
+            self.context.ledger.purges.delete_digests(self.context.ledger.purges.digests((), lines))
 
     # --- the receipt ------------------------------------------------------------------------------------------------
 
@@ -229,12 +229,12 @@ class PurgeJob:
         """Store the receipt, masked, and return it as it is; `tracked` are the paths that a git history may still contain."""
         self.beyond_reach += self._verifier.find_other_copies(tracked, self._verifier.make_patterns(self.texts, []))
         receipt, purges = self._make_receipt("pending" if self.pending else "done"), self.context.ledger.purges
-        purges.put(self.id, self._stored_form(receipt))
+        purges.save_receipt(self.id, self._stored_form(receipt))
         for id in sorted(self._earlier_receipts):
-            for earlier in purges.receipts(id):
+            for earlier in purges.list_receipts(id):
                 if earlier["state"] != "done":
                     pending = [f"purged again: see receipt {self.id}"]
-                    purges.put(earlier["id"], {**earlier, "again": self.id, "pending": pending})
+                    purges.save_receipt(earlier["id"], {**earlier, "again": self.id, "pending": pending})
         return receipt
 
     def _make_receipt(self, state: str) -> Receipt:

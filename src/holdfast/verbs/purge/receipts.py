@@ -29,7 +29,7 @@ def list_receipts(context: Context, id: str | None) -> list[Receipt]:
     """Return the receipts of this caller's scopes, newest first, or the one with that id; raise NotFound for an unknown id."""
     if not context.config.enabled or not context.store.exists():
         return []
-    rows = context.ledger.purges.receipts(id)
+    rows = context.ledger.purges.list_receipts(id)
     if not rows and id is None:
         _check_none_lost(context)
     found = _visible_receipts(context, rows)
@@ -42,7 +42,7 @@ def list_receipts_after(context: Context, last: str | None, limit: int) -> list[
     """Return at most `limit` receipts of this caller's scopes that follow the one with the id `last`."""
     found: list[Receipt] = []
     while context.config.enabled and context.store.exists():
-        rows = context.ledger.purges.receipts(last=last, most=limit)
+        rows = context.ledger.purges.list_receipts(last=last, most=limit)
         if not rows and last is None:
             _check_none_lost(context)
         found += _visible_receipts(context, rows)
@@ -54,7 +54,7 @@ def list_receipts_after(context: Context, last: str | None, limit: int) -> list[
 
 def _check_none_lost(context: Context) -> None:
     """Raise Damaged if the ledger has no receipt although something else proves that there was a purge."""
-    if context.ledger.purges.any() or context.ledger.purges.counts():
+    if context.ledger.purges.has_purges() or context.ledger.purges.count_digests():
         raise Damaged("something was purged here, and the ledger has no receipt of it", Template("Run ", DOCTOR))
 
 

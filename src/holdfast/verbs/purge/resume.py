@@ -10,7 +10,7 @@ from functools import cache
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
 from holdfast.formats.versions import list_versions, parse_note
-from holdfast.ledger.receipts import UNKNOWN, damaged_ids, find_losses
+from holdfast.ledger.receipts import UNKNOWN, find_losses, list_damaged_ids
 from holdfast.models import Problem, Scope
 from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
 from holdfast.verbs.purge.job import render_files_again
@@ -55,7 +55,7 @@ def report_full_disk(context: Context) -> Iterator[None]:
 
 def _has_unfinished(context: Context) -> bool:
     try:
-        return bool(context.ledger.purges.unfinished())
+        return bool(context.ledger.purges.list_unfinished())
     except HoldfastError:
         return True  # unknown: assume the worse
 
@@ -68,14 +68,14 @@ def finish(context: Context) -> list[Stored]:
 
     Does nothing while another process purges: that process finishes its own.
     """
-    if not context.ledger.purges.any() or not context.ledger.purges.unfinished():
+    if not context.ledger.purges.has_purges() or not context.ledger.purges.list_unfinished():
         return []
     lock = context.store.named_lock(LOCK, 0)
     if not lock.acquire(0):
         return []
     try:
         with context.sync.use_primary():
-            receipts = [_continue(context, receipt) for receipt in context.ledger.purges.unfinished()]
+            receipts = [_continue(context, receipt) for receipt in context.ledger.purges.list_unfinished()]
             return [receipt for receipt in receipts if receipt["state"] != "done"]
     finally:
         lock.release()
@@ -87,7 +87,7 @@ def _continue(context: Context, receipt: Stored) -> Stored:
     The text is not known any more, so rows are compared by digest. A purge that was interrupted before it had looked
     everywhere can only be run again.
     """
-    is_purged = cache(lambda text: context.ledger.purges.would_undo(receipt["id"], text))
+    is_purged = cache(lambda text: context.ledger.purges.is_purged_by(receipt["id"], text))
     kind = receipt.get("kind")
     if receipt["state"] == "begun" and (kind != "note" or _find_remaining_notes(context, receipt)):
         return receipt
@@ -122,7 +122,7 @@ def _store_continued(
     if not failed_listings:
         updated.pop("named", None)
     if updated != receipt:
-        context.ledger.purges.put(receipt["id"], updated)
+        context.ledger.purges.save_receipt(receipt["id"], updated)
     return updated
 
 
@@ -136,7 +136,7 @@ def _count_masked(context: Context, receipt: Stored, rows: int) -> Stored:
     """Add masked rows to the receipt, stored before anything can fail."""
     if rows:
         receipt = {**receipt, "usage_rows": receipt["usage_rows"] + rows}
-        context.ledger.purges.put(receipt["id"], receipt)
+        context.ledger.purges.save_receipt(receipt["id"], receipt)
     return receipt
 
 
@@ -179,7 +179,7 @@ def _is_gone(context: Context, receipt_id: str, path: str) -> bool:
     if path.startswith(TABLE_PREFIX):
         from holdfast.verbs.purge.verify_postgres import strings_in_table
 
-        return not any(context.ledger.purges.would_undo(receipt_id, text) for text in strings_in_table(context, path))
+        return not any(context.ledger.purges.is_purged_by(receipt_id, text) for text in strings_in_table(context, path))
     return kind_of(path) in ("ours", "temporary") and not os.path.lexists(os.path.join(context.config.home, path))
 
 
@@ -198,7 +198,7 @@ def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope
             content = context.store.read_file(folder, part, name)
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
             path = f"{folder}/notes/{key}"
-            if any(context.ledger.purges.would_undo(receipt["id"], text, path) for text in texts):
+            if any(context.ledger.purges.is_purged_by(receipt["id"], text, path) for text in texts):
                 found.append((scope, key))
     return found
 
@@ -207,7 +207,7 @@ def find_unfinished(
     context: Context, scopes: list[Scope], key: str, checks: list[str], beyond_reach: list[str]
 ) -> Stored | None:
     """Return the receipt of an unfinished purge of this very note, with these lines added; None if there is none."""
-    unfinished = context.ledger.purges.unfinished()
+    unfinished = context.ledger.purges.list_unfinished()
     marks = {mark_of_note(context, scope, key) for scope in scopes} if unfinished else set()
     for receipt in unfinished:
         scope = Scope(**receipt["scope"]) if receipt.get("scope") else None
@@ -231,7 +231,7 @@ def problems(context: Context) -> list[Problem]:
         return []
     fixes, found = fixes_for(context.config), []
     try:
-        if context.ledger.purges.receipts() or context.ledger.purges.counts():
+        if context.ledger.purges.list_receipts() or context.ledger.purges.count_digests():
             context.ledger.purges.set_flag()  # somebody may have deleted it as a leftover
         found += _lost_receipts(context)
         found += [_unfinished_problem(context, fixes, receipt) for receipt in finish(context)]
@@ -242,7 +242,7 @@ def problems(context: Context) -> list[Problem]:
 
 def _lost_receipts(context: Context) -> list[Problem]:
     """Return what the ledger lost of earlier purges; it cannot be recovered."""
-    lost, damaged = find_losses(context.ledger.purges), damaged_ids(context.ledger.purges)
+    lost, damaged = find_losses(context.ledger.purges), list_damaged_ids(context.ledger.purges)
     found = []
     if lost:
         fix = f"{_RESTORE_LEDGER}{_OR_DELETE_SIGN if UNKNOWN in lost else ''}"
