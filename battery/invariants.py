@@ -13,7 +13,7 @@ from battery.child_programs import open_memory
 from holdfast import HoldfastError, Memory
 from holdfast.base.ids import digest
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
-from holdfast.store.listing import MOST as MAX_LISTED
+from holdfast.store.listing import MAX_NOTES as MAX_LISTED
 
 State = dict[str, bytes]  # the files of the store: their bytes by `scope/part/name`
 

@@ -269,7 +269,7 @@ def _git_and_markers(workdir: Path) -> Parser:
         for name in (".git/config", ".git/HEAD", ".git/commondir", ".holdfast/project.json"):
             (work / name).write_bytes(data if name != ".git/HEAD" else b"ref: refs/heads/main\n")
         resolve.find_candidates(str(work))
-        git.normalise_url(_text(data), "/")
+        git.normalize_url(_text(data), "/")
 
     return read
 

@@ -193,7 +193,7 @@ def parse_date(text: str) -> str | None:
     except UsageError:
         from holdfast.search import time_expressions
 
-        day = time_expressions.day_of(text)
+        day = time_expressions.parse_day(text)
         return f"{date.fromordinal(day).isoformat()}T00:00:00Z" if day else None
 
 

@@ -64,7 +64,7 @@ def check_run(client: Client, run: Run, version: str = "") -> Proof:
         _check_program(run), _check_requests(run), _check_hooks(client, run), _check_briefing(run),
         _check_briefing_complete(run), _check_handshake(run), _check_tools(run), _check_recall(run), _check_fact(run),
     ]  # fmt: skip
-    if client.instructs:
+    if client.reads_server_instructions:
         checks.append(_check_instructions(run))
     ok = all(check.ok for check in checks)
     return Proof(

@@ -64,7 +64,7 @@ def test_by_words_little_is_told_that_does_not_bear_on_the_prompt(cases):
 def test_among_thousands_of_other_notes_it_is_nearly_the_same(cases):
     from holdfast_bench.floors import TextGenerator
 
-    prose = Prose(1)
+    prose = TextGenerator(1)
     cases.store_many([{"key": f"other-{number}", "text": prose.text()} for number in range(2000)])
     precision, found = measure_precision(cases, "keyword")
     assert precision >= 0.38 and found >= 0.9

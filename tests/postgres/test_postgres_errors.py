@@ -109,7 +109,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            until(lambda: get_pool(other.settings).share.several_tenants)  # it waits behind all of these
+            wait_until(lambda: get_pool(other.settings).share.several_tenants)  # it waits behind all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:

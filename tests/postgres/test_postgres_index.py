@@ -189,7 +189,10 @@ def _sound(value):
 
 
 def open_searches(pair):
-    return [HybridSearch(index, (Toy(), Toy("use", 512), Toy("sentence", 384))) for index in pair]
+    return [
+        HybridSearch(index, (WordHashEmbedder(), WordHashEmbedder("use", 512), WordHashEmbedder("sentence", 384)))
+        for index in pair
+    ]
 
 
 def result(seeker, query, **more):
@@ -242,9 +245,9 @@ def find_nearest_exactly(index, query, most):
 def test_the_nearest_are_the_nearest_however_they_are_compared(index, monkeypatch, most_exact, few):
     monkeypatch.setattr(vectors, "EXACT", most_exact)
     monkeypatch.setattr(vectors, "_FEW_WIDE", few)
-    fill(index, made(5, 80))
-    HybridSearch(index, (Toy(),)).vectorizer.catch_up(Progress(), everything=True)
-    for query in Toy().questions(["harbour ship", "storm captain", "tide"]):
+    fill(index, make_documents(5, 80))
+    HybridSearch(index, (WordHashEmbedder(),)).vectorizer.catch_up(Progress(), everything=True)
+    for query in WordHashEmbedder().questions(["harbour ship", "storm captain", "tide"]):
         for folder, wanted in find_nearest_exactly(index, query, 10).items():
             found = index.vectors.find_nearest(model_of(index), [folder], query, 10)
             assert set(found[:20]) >= set(wanted) and len(found) <= 20, (folder, found, wanted)
@@ -348,7 +351,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     both[1].search("storm captain", EVERYTHING, 10)
     assert len(asked) <= 5
     asked.clear()
-    doc, _ = made(7).puts[0]
+    doc, _ = make_documents(7).puts[0]
     both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 
@@ -394,8 +397,8 @@ CHILD = textwrap.dedent("""\
     from random_index import WordHashEmbedder, make_documents
     url, seed = sys.argv[1], int(sys.argv[2])
     index = Index(PostgresSettings(url=url, agent="*"), 30)
-    seeker = HybridSearch(index, (Toy(),))
-    for number, (doc, replaced) in enumerate(made(7, 60).puts):
+    seeker = HybridSearch(index, (WordHashEmbedder(),))
+    for number, (doc, replaced) in enumerate(make_documents(7, 60).puts):
         index.put([(doc.replace(file_id=(doc.file_id[0], doc.file_id[1] + seed, doc.file_id[2])), None)], lambda _: True)
         if number % 7 == seed:
             index.remove(doc.scope, doc.part, [doc.name], lambda _: True)

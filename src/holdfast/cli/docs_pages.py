@@ -99,8 +99,8 @@ def _format_options(options: tuple[Option, ...]) -> list[str]:
 def _format_setting(setting: Setting) -> str:
     default = getattr(Config(home=""), setting.field)
     shown = "" if default is None else f"`{str(default).lower()}`"
-    limits = f" ({setting.least:,} to {setting.most:,})" if setting.kind is int and setting.most < 10**9 else ""
-    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.sentence}{limits} |"
+    limits = f" ({setting.minimum:,} to {setting.maximum:,})" if setting.kind is int and setting.maximum < 10**9 else ""
+    return f"| `{setting.name}` | {shown} | {f'`{setting.env}`' if setting.env else ''} | {setting.description}{limits} |"
 
 
 def _list_errors(error: type[errors.HoldfastError]) -> list[type[errors.HoldfastError]]:

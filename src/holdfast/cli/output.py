@@ -99,7 +99,7 @@ class Output:
             return text
         from holdfast.config import allows_colour
 
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if wants_colour() else text
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if allows_colour() else text
 
     def print_table(
         self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0

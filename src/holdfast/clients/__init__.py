@@ -35,11 +35,11 @@ def install_target(config: Config) -> InstallTarget:
     from holdfast.clients.base import InstallTarget
     from holdfast.config import copy_environment, find_home, find_user_home
 
-    environ, command = environment(), _holdfast_command()
+    environ, command = copy_environment(), _holdfast_command()
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
         command = (*command, "--home", config.home)  # a program that the client starts may not have HOLDFAST_HOME
     gateway = bool(config.url or config.token or config.store)
-    return InstallTarget(user_home(environ), environ, command, config.home, _working_folder(), gateway)
+    return InstallTarget(find_user_home(environ), environ, command, config.home, _working_folder(), gateway)
 
 
 def usage_guide() -> str:

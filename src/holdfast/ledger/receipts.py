@@ -65,7 +65,7 @@ def _are_texts(values: list[Any]) -> bool:
 
 def _damaged_receipt(id: str, time: int) -> Receipt:
     try:
-        timestamp = dates.timestamp(time)
+        timestamp = dates.format_timestamp(time)
     except (OverflowError, ValueError, OSError):
         timestamp = ""
     description = "something that its damaged receipt does not tell any more"

@@ -122,7 +122,7 @@ class _Review:
         before = None if self._wanted.again else self._reviews.get(*self._names)
         if before is not None:
             return self._result(False, format_timestamp(before.reviewed_at))
-        left = self._reviews.claimed(*self._names)
+        left = self._reviews.find_claim(*self._names)
         self._mark = _Mark(self._reviews.secret(), self._subject, self._wanted, left)
         found = self._find() if self._mark.may_be_there else None
         if found is not None:

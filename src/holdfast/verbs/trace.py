@@ -91,9 +91,8 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
         Saying(version.recorded, version.source, trust, _trace_sources(context, folders, version, seen))
         for version, trust in zip(versions, trusts, strict=True)
     ]
-    shown = [
-        Told(one.version, one.session, one.client, format_timestamp(one.time)) for one in context.ledger.sessions.history(id)
-    ]
+    history = context.ledger.sessions.list_history(id)
+    shown = [Told(one.version, one.session, one.client, format_timestamp(one.time)) for one in history]
     decisions = [Decision(one.action, format_timestamp(one.time), one.detail) for one in _list_decisions(context, id, parsed)]
     return Trace(
         note=note_versions.to_note(scope, key, parsed, context.config.quarantine),

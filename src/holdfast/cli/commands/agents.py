@@ -109,14 +109,14 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
         "role": agent.role,
         "state": agent.state(now),
         "token_id": newest.id if newest else "",
-        "expires": dates.timestamp(newest.expires) if newest and newest.expires is not None else None,
-        "created": dates.timestamp(agent.created),
+        "expires": dates.format_timestamp(newest.expires) if newest and newest.expires is not None else None,
+        "created": dates.format_timestamp(agent.created),
         "tokens": [_format_times(token.as_dict()) for token in agent.tokens],
     }
 
 
 def _format_times(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: dates.timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
+    return {name: dates.format_timestamp(value) if isinstance(value, int) else value for name, value in fields.items()}
 
 
 def _describe_token(agent: Agent, token: str) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def _describe_settings(home: str, settings: tuple[Setting, ...]) -> list[dict[st
     return [
         {
             "name": setting.name, "value": _hide_secret(setting, getattr(current, setting.field)),
-            "from": settings_module.setting_source(setting, home),
-            "env": setting.env or None, "sentence": setting.sentence,
+            "from": settings_module.find_setting_source(setting, home),
+            "env": setting.env or None, "sentence": setting.description,
         }
         for setting in settings
     ]  # fmt: skip

@@ -76,7 +76,7 @@ def _run_editor(path: str, json: bool) -> None:
 
     from holdfast.config import find_editor
 
-    command = editor()
+    command = find_editor()
     previous_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if json else None)

@@ -15,11 +15,11 @@ _REST_NOTE = "turns before it may be kept, and none is ever added twice"  # in t
 
 def log(call: Invocation) -> int:
     """`holdfast log`."""
-    from holdfast.base.json_lines import line_bytes
+    from holdfast.base.json_lines import max_line_bytes
     from holdfast.cli.commands.import_notes import read_objects
     from holdfast.formats.transcript import TURN_BYTES
 
-    turns = (row for _, row in read_objects(call["file"], line_bytes(TURN_BYTES), _REST_NOTE))
+    turns = (row for _, row in read_objects(call["file"], max_line_bytes(TURN_BYTES), _REST_NOTE))
     logged = call.memory.log(turns, **call.pick("session", "client", "scope", "redact"))
     return call.answer(logged, _print_logged)
 

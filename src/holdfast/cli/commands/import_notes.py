@@ -62,7 +62,7 @@ def _store_lines(call: Invocation, tracker: _ImportTracker) -> list[Stored]:
 
 def _read_lines(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:
     """Read the lines with their numbers up to the first bad one, and return its error: validation may find an earlier one."""
-    max_bytes = _MAX_VERSIONS * json_lines.line_bytes(call.memory.config.note_bytes)
+    max_bytes = _MAX_VERSIONS * json_lines.max_line_bytes(call.memory.config.note_bytes)
     rows: list[tuple[int, dict[str, Any]]] = []
     try:
         for number, row in read_objects(call["file"], max_bytes, "nothing was imported"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from holdfast.base import dates
-from holdfast.base.dates import timestamp
+from holdfast.base.dates import format_timestamp
 from holdfast.cli.output import format_count, join_lines
 from holdfast.context.ledgers import open_ledger
 from holdfast.errors import NotFound, UsageError
@@ -53,11 +53,11 @@ def export_audit(call: Invocation) -> int:
     """`holdfast audit export`: one line of JSON per row as it is read; with --json one document of all rows."""
     with closing(_open_ledger(call)) as ledger:
         if call.output.json:
-            call.output.print_json([entry.as_dict() for entry in ledger.audit.walk()])
+            call.output.print_json([entry.as_dict() for entry in ledger.audit.iterate_entries()])
             return 0
         import json
 
-        for entry in ledger.audit.walk():
+        for entry in ledger.audit.iterate_entries():
             call.output.print_line(json.dumps(entry.as_dict(), separators=(",", ":")))
     return 0
 
@@ -66,9 +66,11 @@ def list_done(call: Invocation) -> int:
     """`holdfast done list`."""
     limit = _parse_limit(call, "Ask for the next page with --cursor")
     with closing(_open_ledger(call)) as ledger:
-        records, cursor = ledger.done.page(call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"])
+        records, cursor = ledger.done.list_page(
+            call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"]
+        )
     rows = [
-        {"agent": record.agent, "kind": record.kind, "subject": record.subject, "time": timestamp(record.time)}
+        {"agent": record.agent, "kind": record.kind, "subject": record.subject, "time": format_timestamp(record.time)}
         for record in records
     ]
     return call.answer({"done": rows, "next": cursor}, _print_done)
@@ -102,11 +104,11 @@ def _open_ledger(call: Invocation) -> Ledger:
 
 def _check_tenant(settings: Config, ledger: Ledger) -> None:
     """Raise NotFound for a tenant without any data, which is a typo: its empty audit must not count as verified."""
-    from holdfast.postgres import settings_of
+    from holdfast.postgres import make_settings
     from holdfast.postgres.store import PostgresStore
 
-    if ledger.audit.last() is None and not ledger.agents.list():
-        store = settings_of(settings, None, all_agents=True)
+    if ledger.audit.read_last() is None and not ledger.agents.list():
+        store = make_settings(settings, None, all_agents=True)
         if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()
             raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")

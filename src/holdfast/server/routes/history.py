@@ -25,7 +25,7 @@ Client = Annotated[str, Meta(description="The program it was said in.", min_leng
 if TYPE_CHECKING:
     TranscriptFormat = str
 else:
-    TranscriptFormat = Literal[tuple(dialects())]  # the formats that an importer reads
+    TranscriptFormat = Literal[tuple(all_dialects())]  # the formats that an importer reads
 
 
 class NewTurn(RequestModel, kw_only=True):
@@ -56,7 +56,7 @@ class ImportTranscript(ScopedRequest, kw_only=True):
     ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
         TranscriptFormat,
-        choices("How it is written, if not as that program's own.", tuple(dialects())),
+        choices("How it is written, if not as that program's own.", tuple(all_dialects())),
     ] | UnsetType = UNSET  # fmt: skip
     name: Annotated[
         str,
