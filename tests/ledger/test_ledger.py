@@ -79,8 +79,8 @@ def test_making_a_ledger_object_touches_nothing(tmp_path):
 
 
 def test_reads_on_an_absent_home_answer_empty_and_make_nothing(ledger, tmp_path):
-    assert ledger.projects.canonical("a") is None
-    assert ledger.projects.place("a") is None
+    assert ledger.projects.find_project("a") is None
+    assert ledger.projects.find_location("a") is None
     assert ledger.usage.get_counts(["a"]) == {}
     assert ledger.usage.forget(["a"]) == 0
     ledger.scrub()
@@ -130,7 +130,7 @@ ledger = SqliteLedger(home)
 ledger.projects.link("shared", "project-" + me)
 ledger.projects.link("alias-" + me, "project-x")
 ledger.usage.record_use(["note", "note-" + me], 1_800_000_000)
-print(ledger.projects.canonical("shared"), ledger.problem)
+print(ledger.projects.find_project("shared"), ledger.problem)
 ledger.close()
 """
 
@@ -147,7 +147,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
         assert [err for _, err in results if err] == []
         assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
         ledger = SqliteLedger(home)
-        assert [ledger.projects.canonical(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
+        assert [ledger.projects.find_project(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
         assert ledger.usage.get_counts(["note", *(f"note-{number}" for number in range(32))]) == {
             "note": 1,
             **{f"note-{number}": 1 for number in range(32)},
@@ -441,9 +441,9 @@ if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
 ledger = SqliteLedger(sys.argv[1])
-print(ledger.projects.canonical("a"), ledger.projects.place("m"), ledger.usage.get_counts(["x"]))
+print(ledger.projects.find_project("a"), ledger.projects.find_location("m"), ledger.usage.get_counts(["x"]))
 for write in (
-    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_place("p", "n", "/"),
+    lambda: ledger.projects.link("c", "d"), lambda: ledger.projects.put_location("p", "n", "/"),
     lambda: ledger.usage.record_use(["x"], 0),
 ):
     try:
@@ -732,7 +732,7 @@ def test_many_threads_share_one_ledger(ledger):
         for number in range(20):
             ledger.projects.link(f"alias-{me}-{number}", "p")
             ledger.usage.record_use([f"note-{me}-{number}", "shared"], NOW)
-            assert ledger.projects.canonical(f"alias-{me}-{number}") == "p"
+            assert ledger.projects.find_project(f"alias-{me}-{number}") == "p"
 
     threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
     for thread in threads:

@@ -273,7 +273,7 @@ def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(open_ledger, audit
 def fill(ledger, tenant, word):
     """Something in every table of a ledger."""
     ledger.projects.link("alias", f"project-{word}")
-    ledger.projects.put_place("place", word, f"/{word}")
+    ledger.projects.put_location("place", word, f"/{word}")
     ledger.usage.record_use([f"note-{word}"], NOW)
     ledger.sessions.record_shown("session", [(f"note-{word}", "v1")], NOW, client="c")
     ledger.sessions.count_prompt("session", word, NOW)
@@ -290,7 +290,7 @@ def fill(ledger, tenant, word):
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.projects.canonical("alias"), ledger.projects.place("place"), ledger.usage.get_counts([f"note-{word}"]),
+        ledger.projects.find_project("alias"), ledger.projects.find_location("place"), ledger.usage.get_counts([f"note-{word}"]),
         ledger.sessions.list_shown("session"),
         [one.as_dict() for one in ledger.sessions.list_history(f"note-{word}")],
         [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.list_receipts(),

@@ -132,7 +132,7 @@ def test_commands_are_found_in_the_pages():
 @pytest.mark.parametrize(("path", "line"), sorted(set(commands())))
 def test_every_command_in_a_page_exists(path, line):
     words = parse_args(shlex.split(line, comments=True)[1:])
-    assert words.command or words.wants("help")
+    assert words.command or words.has("help")
 
 
 def anchors(path):
@@ -201,10 +201,10 @@ def test_the_first_sample_is_exactly_what_a_store_writes(open_memory, clock, not
 
 def test_the_samples_are_parsed_as_the_page_describes():
     written, bare, rich, dated, escaped, stated = [parse_sample(sample) for sample in blocks(FORMAT, "markdown note")]
-    assert (written.head.type, written.head.tags, written.older) == ("feedback", ("testing", "pytest"), 1)
-    assert (bare.head.type, bare.head.source.origin, bare.head.updated) == ("project", "user", "2026-05-02T09:00:00Z")
-    assert rich.head.tags == ("ci-cd", "größe: exakt")
-    assert (rich.head.valid_to, rich.head.pinned) == ("2026-12-31T00:00:00Z", True)
+    assert (written.header.type, written.header.tags, written.past_count) == ("feedback", ("testing", "pytest"), 1)
+    assert (bare.header.type, bare.header.source.origin, bare.header.updated) == ("project", "user", "2026-05-02T09:00:00Z")
+    assert rich.header.tags == ("ci-cd", "größe: exakt")
+    assert (rich.header.valid_to, rich.header.pinned) == ("2026-12-31T00:00:00Z", True)
     assert [version.text for version in versions.list_versions(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
     assert versions.to_note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
     assert (escaped.past_count, escaped.text.count("\\")) == (0, 0)

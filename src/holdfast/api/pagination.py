@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_BATCH = 200  # notes that `every` reads at a time
+_BATCH = 200  # notes that `iterate_notes` reads at a time
 _QUARANTINED = 1  # the index's filter for notes in quarantine
 _FIX = "Begin again without a cursor"
 

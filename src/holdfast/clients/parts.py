@@ -90,7 +90,7 @@ def plugin_script(client: Client, target: InstallTarget) -> str:
     """Return a plugin in JavaScript: the shared function that asks Holdfast, and the client's own part."""
     import json
 
-    shared = read_data("asking.js").replace('["holdfast"]', json.dumps([*target.command]), 1)
+    shared = read_data("hook_call.js").replace('["holdfast"]', json.dumps([*target.command]), 1)
     return shared.replace('client = ""', f"client = {json.dumps(client.name)}", 1) + read_data(f"{client.name}.js")
 
 

@@ -120,7 +120,7 @@ class Audit:
         return [None] * len(batch)
 
     def append_in(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
-        """Add rows inside a transaction that may change other things as well; then call `rows_added`."""
+        """Add rows inside a transaction that may change other things as well; then call `update_mark`."""
         self._chain.append(transaction, decisions)
 
     def update_mark(self, count: int, mark_now: bool = True) -> None:

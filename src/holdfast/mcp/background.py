@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.mcp.calls import Memories
 
 _SHUTDOWN_SECONDS = 2.0
-_log = logging.getLogger("holdfast.verbs.retention")
+_log = logging.getLogger("holdfast.retention")
 _log.setLevel(logging.INFO)
 
 

@@ -41,8 +41,8 @@ _OPEN_MEMORIES = 16
 
 
 class AccessControl(Record):
-    """Access control, where callers have tokens: `admit` finds and checks the caller, `shown` removes from a message what the
-    caller may not read, `failed` records an unexpected error."""
+    """Access control, where callers have tokens: `admit` finds and checks the caller, `redact` removes from a message what the
+    caller may not read, `report_error` records an unexpected error."""
 
     admit: Admit
     redact: Callable[[str], str]

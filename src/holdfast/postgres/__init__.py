@@ -1,4 +1,5 @@
-"""PostgreSQL: connections, transactions, locks and migrations. The only package that imports the driver.
+"""PostgreSQL implementation of Store, Index and Ledger: connections, transactions, locks and migrations; no other package imports
+the driver.
 
 Every transaction sets the tenant, the agent, the role and the time limits for itself. Nothing is set for a whole session, so
 that a pooler in transaction mode may be used.

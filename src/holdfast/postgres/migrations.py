@@ -100,7 +100,7 @@ def _apply(connection: Connection, migration: Migration) -> bool:
                 )
             return False
         connection.execute(migration.sql.encode())
-        with open(os.path.join(FOLDER, "closing.sql"), encoding="utf-8") as file:
+        with open(os.path.join(FOLDER, "after_migration.sql"), encoding="utf-8") as file:
             connection.execute(file.read().encode())
         row = {"number": migration.number, "name": migration.name, "digest": migration.digest}
         connection.execute(SQL["add_applied"], row)

@@ -222,7 +222,8 @@ class Pipeline:
 
     async def _run_upload(self, route: Route, request: Request, caller: Caller, send: Send) -> None:
         """Run a handler that reads its body in chunks and may answer meanwhile."""
-        with ExitStack() as stack:
+        stack = ExitStack()
+        try:
             given = _query(route, request)
             authorized = await self.threads(lambda: self._authorize(route, request, caller, given, stack))
             if _content_type(request) not in (NDJSON, "application/json"):  # a single line may call itself JSON
@@ -236,6 +237,8 @@ class Pipeline:
             except BaseException as error:
                 await upload.drop(error)
                 raise
+        finally:
+            await self.threads(stack.close)  # it may close a memory, which blocks
 
 
 def record(request: Request) -> RequestRecord:

@@ -12,7 +12,7 @@ from holdfast.models import SCOPES
 from holdfast.verbs.archive import describe_archived
 
 _CLOSE_SECONDS = 2.0
-_log = logging.getLogger("holdfast.verbs.retention")
+_log = logging.getLogger("holdfast.retention")
 _log.setLevel(logging.INFO)  # the server logs warnings of other loggers only
 
 

@@ -181,7 +181,7 @@ def _lower_trust(draft: Draft, trust: str, id: str) -> Draft:
 
 
 def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence[tuple[Context, Draft]]) -> None:
-    """Raise `Rejected` if a draft would be trusted and says what a person rejected, unless that is `known` already.
+    """Raise `RejectedText` if a draft would be trusted and says what a person rejected, unless that is `known` already.
 
     Each draft comes with the context of its writer.
     """

@@ -30,6 +30,7 @@ from holdfast.server.models import (
 from holdfast.server.problem import encode_json
 from holdfast.server.route import ALL_SCOPES, NDJSON, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.server.routes.notes import NoteText, NoteType, Pinned, ValidFrom, ValidTo
+from holdfast.verbs.export import Export as ExportRows
 from holdfast.verbs.write import kind_of
 
 _BATCH_LINES = 500
@@ -84,15 +85,15 @@ class Row(ResponseModel, kw_only=True):
 
 
 def export_notes(request: AuthorizedRequest, params: Export) -> Reply:
-    return Reply(body=_export_rows(request, params))
+    rows = request.memory.export(**params.given("scope"))  # opened before the handler returns: closed after the last row
+    return Reply(body=_export_rows(request, rows))
 
 
-def _export_rows(request: AuthorizedRequest, params: Export) -> Iterator[dict[str, Any]]:
+def _export_rows(request: AuthorizedRequest, rows: ExportRows) -> Iterator[dict[str, Any]]:
     """Yield every note with all its versions; of secrets only the names of their rules.
 
     Where notes are left out, a last row says which; an import skips it.
     """
-    rows = request.memory.export(**params.given("scope"))
     yield from rows
     if rows.left_out.count:
         left_out = rows.left_out.as_dict()
