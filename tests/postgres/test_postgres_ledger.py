@@ -290,7 +290,8 @@ def fill(ledger, tenant, word):
 def everything(ledger, word):
     """What the ledger tells of that word."""
     return [
-        ledger.projects.find_project("alias"), ledger.projects.find_location("place"), ledger.usage.get_counts([f"note-{word}"]),
+        ledger.projects.find_project("alias"), ledger.projects.find_location("place"),
+        ledger.usage.get_counts([f"note-{word}"]),
         ledger.sessions.list_shown("session"),
         [one.as_dict() for one in ledger.sessions.list_history(f"note-{word}")],
         [one.as_dict() for one in ledger.decisions.list(f"note-{word}")], ledger.purges.list_receipts(),

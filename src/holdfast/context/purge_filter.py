@@ -62,7 +62,7 @@ class PurgeFilter:
             return ""
 
     def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
-        """Return the positions of those turns (session, id, text) that were purged; see `Purges.find_purged_turns` for `standing`."""
+        """Return the positions of the turns (session, id, text) that were purged; see `Purges.find_purged_turns`."""
         return set(self._ledger.purges.find_purged_turns(turns, standing)) if self.any_purged() else set()
 
     def allow_again(self, path: str, text: str) -> None:

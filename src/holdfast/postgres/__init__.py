@@ -1,5 +1,6 @@
-"""PostgreSQL implementation of Store, Index and Ledger: connections, transactions, locks and migrations; no other package imports
-the driver.
+"""PostgreSQL: connections, transactions, locks, migrations, and the implementations of Store, Index and Ledger.
+
+No other package imports the driver.
 
 Every transaction sets the tenant, the agent, the role and the time limits for itself. Nothing is set for a whole session, so
 that a pooler in transaction mode may be used.
