@@ -209,6 +209,13 @@ def is_store(home: object) -> bool:
     return isinstance(home, str) and home.startswith(STORES)
 
 
+def check_gateway_url(url: str) -> str:
+    """Return the URL of a gateway; raise ConfigError if it is not one, so that no local home is used in its place."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{url[:200]!r} is not the address of a gateway", "Write it as http://HOST:PORT or https://HOST")
+    return url
+
+
 def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> str:
     """Return the path of the home, without reading config.toml."""
     env = os.environ if environ is None else environ

@@ -13,6 +13,8 @@ import pytest
 
 import holdfast
 from holdfast import AsyncMemory, ConfigError, HoldfastError, Memory, UsageError, config, errors
+from holdfast.models import RECALL_OPTIONS
+from holdfast.server.routes.recall import Recall
 
 NAMES = [
     "Answer",
@@ -372,3 +374,9 @@ def test_a_tag_that_is_no_word_is_refused(memory):
     with pytest.raises(UsageError, match="no word"):
         memory.store("text", tags=[None])
     assert memory.store("text", tags=[2026, "port"]).note.tags == ("2026", "port")
+
+
+def test_every_interface_passes_on_all_options_of_recall():
+    parameters = inspect.signature(Memory.recall).parameters
+    assert tuple(parameters)[2:] == RECALL_OPTIONS
+    assert set(RECALL_OPTIONS) <= set(Recall.__struct_fields__)

@@ -66,6 +66,33 @@ def test_config_rejects_an_invalid_embedder(holdfast, home, value, said):
     assert not (home / "config.toml").exists()
 
 
+@pytest.mark.parametrize("text", ["garbage = [", "= 1", "[a", "a = \x00"])
+def test_config_names_a_file_that_is_not_toml(holdfast, home, text):
+    home.mkdir()
+    (home / "config.toml").write_text(text)
+    refused = holdfast("config", "hooks.reminder", "3", "--json")
+    assert (refused.code, refused.json["error"]) == (2, "config") and "config.toml is not valid TOML" in refused.json["message"]
+    assert (home / "config.toml").read_text() == text
+
+
+@pytest.mark.parametrize("url", ["localhost:8710", "notaurl", "http:/127.0.0.1:8710", "postgresql://x"])
+def test_an_address_that_is_no_gateway_is_refused_and_no_local_home_is_used(holdfast, home, url):
+    refused = holdfast("--url", url, "store", "x", "--json")
+    assert (refused.code, refused.json["error"]) == (2, "config") and not home.exists()
+    assert holdfast("config", "gateway.url", url).code == 0
+    assert holdfast("list", "--json").json["error"] == "config"
+
+
+def test_a_removed_folder_belongs_to_no_project(holdfast, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    refused = holdfast("store", "x", "--json", project=None)
+    assert refused.json["error"] == "no_scope" and "was removed" in refused.json["message"]
+    assert holdfast("store", "x", project="named").code == 0
+
+
 def test_config_describes_the_embedders(holdfast):
     told = holdfast("config", "search.embedder", "word2vec").err
     for choice in ("default", "none", "static", "minilm", "use", "endpoint:MODEL@URL", "onnx:FOLDER", "fastembed:NAME"):

@@ -2,7 +2,7 @@
 
 Where the two differ by design, a test says so by asking `store` and stating what each of them does; none is passed over
 in silence. What only a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/context/test_sync.py and
-tests/index/test_index.py, what only PostgreSQL has in tests/test_postgres_*.py.
+tests/index/test_index.py, what only PostgreSQL has in tests/postgres.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from holdfast import Conflict, InvalidKey, NotFound
+from holdfast import Conflict, Damaged, InvalidKey, NotFound
 from holdfast.store.files import FileStore
 
 SECRET = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
@@ -365,3 +365,12 @@ def test_a_note_that_comes_back_is_catalogued_without_a_look_at_the_others(memor
     with memory.__class__(home, project="demo", cwd=home.parent) as another:
         assert "k7" in [hit.key for hit in another.recall("number 7", mode="keyword").hits]
     assert memory.check() == []
+
+
+def test_a_folder_with_the_name_of_a_note_is_not_forgotten(memory, home):
+    memory.store("harbour", key="k")
+    folder = home / "shelf/projects/demo/notes/dir.md"
+    folder.mkdir()
+    with pytest.raises(Damaged):
+        memory.forget("dir")
+    assert memory.clear("project") == 1 and folder.is_dir()

@@ -11,7 +11,7 @@ import os
 from holdfast import config
 from holdfast.errors import Busy, HoldfastError, UsageError, from_os
 from holdfast.home import Lock
-from holdfast.models import Answer, Hit, Scope, Source
+from holdfast.models import RECALL_OPTIONS, Answer, Hit, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SOCKET_NAME = "resident.sock"
 _REQUEST_BYTES = 256 * 1024
 _ANSWER_BYTES = 64 * 1024 * 1024
-_RECALL_FIELDS = ("query", "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
+_RECALL_FIELDS = ("query", *RECALL_OPTIONS)
 _CALLER_FIELDS = ("project", "session", "agent", "client", "cwd")
 _OPEN_MEMORIES = 64
 _SECONDS = 30.0

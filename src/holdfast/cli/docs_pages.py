@@ -81,8 +81,9 @@ def main(folder: str | None) -> None:
         sys.stdout.write(render_commands())
         return
     for name, page in PAGES.items():
+        text = page()
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(page())
+            file.write(text)
 
 
 def _format_command(command: Command) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.config import check_gateway_url
 from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
@@ -29,7 +30,8 @@ def find_url(call: Invocation, settings: Config) -> str | None:
     if given is None and call["token_file"] is not None and not settings.url:
         raise UsageError("--token-file is for a gateway", "Say which one with --url")
     uses_memory = command is None or _is_in(command, _GATEWAY_COMMANDS) or _is_in(command, _HOME_COMMANDS)
-    return given or (settings.url if uses_memory else None)
+    url = given or (settings.url if uses_memory else None)
+    return check_gateway_url(url) if url else None
 
 
 def check_available(command: Command, url_given: bool) -> None:

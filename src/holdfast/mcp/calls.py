@@ -20,7 +20,7 @@ from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.base.record import Record
-from holdfast.config import Config
+from holdfast.config import Config, check_gateway_url
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.mcp import markdown, project_resolution
 from holdfast.mcp.arguments import check_arguments
@@ -219,8 +219,9 @@ class Memories:
             settings = settings.replace(project=None)  # a folder that is named comes before the setting
         if settings.url:  # at a gateway the token says which agent
             return Memory(
-                settings.url, config=settings, project=project, session=caller.session, client=caller.client, cwd=caller.folder
-            )
+                check_gateway_url(settings.url), config=settings, project=project, session=caller.session,
+                client=caller.client, cwd=caller.folder,
+            )  # fmt: skip
         return Memory(
             config=settings, project=project, session=caller.session, agent=caller.agent, client=caller.client,
             cwd=caller.folder,

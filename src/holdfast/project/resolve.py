@@ -8,9 +8,11 @@ inside its git folder (docs/adr/0028).
 
 from __future__ import annotations
 
+import os
+
 from holdfast.base.ids import is_name
 from holdfast.base.record import Record
-from holdfast.errors import HoldfastError, InvalidKey
+from holdfast.errors import HoldfastError, InvalidKey, NoScope
 from holdfast.project.git import (
     checkout_id,
     find_repository,
@@ -72,6 +74,8 @@ class Project(Record):
 
 def find_candidates(cwd: str, override: str | None = None, isolate_worktrees: bool = False) -> Candidates:
     """Return every id that a folder may have; files that cannot be read count as absent."""
+    if override is None and not os.path.isabs(cwd):
+        _require_current_folder()
     here = real_path(cwd)
     if override is not None:
         if not is_name(override):
@@ -85,6 +89,14 @@ def find_candidates(cwd: str, override: str | None = None, isolate_worktrees: bo
         root = marked or here
         return Candidates(path=path_id(root), root=root, marker=read_marker(root) if marked else None, folder=root)
     return _read_repository(repository, marked, isolate_worktrees)
+
+
+def _require_current_folder() -> None:
+    """Raise NoScope if the current folder was removed: all removed folders would be one project."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise NoScope("the folder you are in was removed", "Go to a folder that exists, or name a project") from None
 
 
 def _read_repository(repository: Repository, marked: str | None, isolate: bool) -> Candidates:

@@ -34,7 +34,7 @@ def render() -> str:
     for route in ROUTES:
         groups.setdefault(route.group, []).append(route)
     for group, routes in groups.items():
-        lines += ["", f"## {_TITLES[group]}"]
+        lines += ["", f"## {_TITLES.get(group, group.capitalize())}"]
         for route in routes:
             lines += _route(route)
     return "\n".join([*lines, *_problems()]) + "\n"

@@ -36,6 +36,8 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
     With `expected`, only that version is moved. Raises `Conflict` if no scope has it.
     """
     if expected is None:
+        for scope in scopes:
+            context.store.read_note(scope, key)  # raises if a folder or a link has the name of the note: it cannot be restored
         return [scope for scope in scopes if _trash_note(context, scope, key)]
     for scope in scopes:
         content = context.store.read_note(scope, key)
@@ -68,7 +70,7 @@ def clear(context: Context, kind: object) -> int:
     """Move every note of a scope to the trash; return how many there were."""
     count = 0
     for scope in context.visible_scopes(kind if isinstance(kind, str) else ""):
-        names = [entry.name for entry in context.store.entries(scope.folder, "notes")]
+        names = [entry.name for entry in context.store.entries(scope.folder, "notes") if entry.regular]
         keys = {name[:-3] for name in names}
         count += len({note.key for note in context.store.list_trash(scope) if note.part == "archive"} - keys)
         archive.trash_archived(context, scope)

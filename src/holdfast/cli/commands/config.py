@@ -101,12 +101,15 @@ def _replace_file(path: str, text: str) -> None:
 def _load_document(path: str) -> Any:
     """Load config.toml with its comments, or an empty document if there is no file."""
     import tomlkit
+    from tomlkit.exceptions import TOMLKitError
 
     try:
         with open(path, "rb") as file:
             return tomlkit.parse(file.read())
     except FileNotFoundError:
         return tomlkit.document()
+    except (TOMLKitError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
     except OSError as error:
         raise from_os(error, f"cannot read {path}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.runner import check_exclusive
+from holdfast.models import RECALL_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def store(call: Invocation) -> int:
 def recall(call: Invocation) -> int:
     """`holdfast recall`."""
     explain, all_scopes = bool(call["explain"]), call["scope"] == "all"
-    query = {"tags": call["tag"], "explain": explain}
-    query |= call.pick("scope", "type", "limit", "as_of", "known_at", "sort", "kind", "now")
+    query = {**call.pick(*RECALL_OPTIONS), "tags": call["tag"], "explain": explain}
+    query.pop("mode", None)
     answer = recall_from_resident(call, query)
     if answer is None:
         answer = call.memory.recall(call["query"] or "", mode=choose_mode(call), **query)

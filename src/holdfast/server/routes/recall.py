@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.models import MODES, PARTS, SCOPES, SEARCH_MODES, SORTS, Answer
+from holdfast.models import MODES, PARTS, RECALL_OPTIONS, SCOPES, SEARCH_MODES, SORTS, Answer
 from holdfast.server.models import AsOf, FilterType, KnownAt, ResponseModel, ScopedRequest, Tags, choices, or_none
 from holdfast.server.route import ALL_SCOPES, JSON, READ, AuthorizedRequest, Route
 from holdfast.verbs.brief.render import Brief
@@ -113,8 +113,7 @@ class Status(ResponseModel, kw_only=True):
 
 
 def recall(request: AuthorizedRequest, params: Recall) -> Answer:
-    filters = params.given("scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain")
-    return request.memory.recall(params.query, **filters)
+    return request.memory.recall(params.query, **params.given(*RECALL_OPTIONS))
 
 
 def search(request: AuthorizedRequest, params: Search) -> Any:
