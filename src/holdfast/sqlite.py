@@ -52,7 +52,7 @@ class Database:
 
     is_source_of_truth = False  # not derived: never deleted, creates the home when written to, and is not written in memory
 
-    def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
+    def __init__(self, home: str, name: str, *, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
         self._path = os.path.join(os.path.realpath(home), name)  # SQLite follows no link, but the home may be behind one
         self._sql = sql

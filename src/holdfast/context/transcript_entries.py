@@ -41,7 +41,9 @@ class ReadPosition:
 def index_transcript(index: Index, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter) -> None:
     """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
-        unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
+        unreadable = unreadable_entry(
+            scope, "transcripts", entry.name, entry.file_id, problem="a link or special file; never followed"
+        )
         index.put([(unreadable, None)], lambda _: True)
         return
     known = index.file_digest(scope, "transcripts", entry.name)
@@ -79,10 +81,17 @@ def read_entries(
         size += len(line.data)
         if len(batch) >= _BATCH_TURNS or size >= _BATCH_BYTES:
             passages = _passages(batch, position, header, sources, purge_filter)
-            yield _entry(scope, transcript_file.name, (stamp[0], 0, position.offset), position, passages, header)
+            yield _entry(
+                scope,
+                transcript_file.name,
+                stamp=(stamp[0], 0, position.offset),
+                position=position,
+                passages=passages,
+                header=header,
+            )
             batch, size = [], 0
     passages = _passages(batch, position, header, sources, purge_filter)
-    yield _entry(scope, transcript_file.name, stamp, position, passages, header)
+    yield _entry(scope, transcript_file.name, stamp=stamp, position=position, passages=passages, header=header)
 
 
 def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
@@ -153,6 +162,7 @@ def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "
 def _entry(
     scope: str,
     name: str,
+    *,
     stamp: FileId,
     position: ReadPosition,
     passages: Iterable[Passage],

@@ -185,7 +185,7 @@ class IndexQueries:
         )  # fmt: skip
 
     def list_notes_after(
-        self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
+        self, last: Note, scopes: tuple[str, ...], *, type: str | None, tags: tuple[str, ...], most: int,
         only: int | None = None, archived: bool = False,
     ) -> list[Note]:  # fmt: skip
         """Return the notes that follow `last` in the order of `list_notes`."""
@@ -256,7 +256,7 @@ class IndexQueries:
 
     def find_facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
-        last: Fact | None = None, most: int = -1, archived: bool = False,
+        *, last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """Return the facts of some scopes by subject, label and date, as settled among the files that state them.
 

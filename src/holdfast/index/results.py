@@ -401,7 +401,14 @@ def decode_source(column: str) -> Source:
         return Source("user")
     origin, agent, client, session, *rest = column.split("\n")
     trust, made_from = (rest[0], tuple(rest[1:])) if rest else ("", ())
-    return Source(origin, agent or None, client or None, session or None, made_from, trust or None)
+    return Source(
+        origin=origin,
+        agent=agent or None,
+        client=client or None,
+        session=session or None,
+        made_from=made_from,
+        trust=trust or None,
+    )
 
 
 def decode_links(column: str) -> tuple[str, ...]:

@@ -37,11 +37,14 @@ class SqliteIndex(IndexQueries):
 
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         super().__init__(quarantine)
-        self._file = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
-        self._database = Database(*self._file)
+        self._home, self._busy_seconds = home, busy_seconds
+        self._database = self._open_database()
         self._vectors: SqliteVectors | None = None
         self._term_counts: dict[tuple[str, str], int] = {}  # by folders and term,
         self._counted_at: object = None  # for this content of the index
+
+    def _open_database(self) -> Database:
+        return Database(self._home, "index.db", sql=SQL, application=APPLICATION, version=SCHEMA, seconds=self._busy_seconds)
 
     def _rows(self, statement: str, /, **values: Any) -> list[Any]:
         encoded = {name: json_list(value) if type(value) in (list, tuple) else value for name, value in values.items()}
@@ -227,7 +230,7 @@ class SqliteIndex(IndexQueries):
         from holdfast.index.verify import find_damage
 
         try:
-            return find_damage(Database(*self._file), SQL, progress)  # a connection of its own: nobody waits for it
+            return find_damage(self._open_database(), SQL, progress)  # a connection of its own: nobody waits for it
         except IndexReset as error:
             return str(error)
 

@@ -158,7 +158,7 @@ class SqliteLedgerDatabase:
     def __init__(self, home: str, lock_seconds: float) -> None:
         self.home = home
         self._path = os.path.join(home, FILE)
-        self.file = _LedgerFile(home, FILE, SQL, _APPLICATION, _VERSION, lock_seconds)
+        self.file = _LedgerFile(home, FILE, sql=SQL, application=_APPLICATION, version=_VERSION, seconds=lock_seconds)
         self.unreadable: str | None = None  # why the last `read_or_empty` found nothing
 
     @property

@@ -92,10 +92,12 @@ def list_facts(
     context.refresh(folders, archived=True)
     names = context.query(lambda: expand_names(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
-    return context.query(lambda: context.index.find_facts(folders, names, label, moment_or_all, last, most, archived=True))
+    return context.query(
+        lambda: context.index.find_facts(folders, names, label, moment_or_all, last=last, most=most, archived=True)
+    )
 
 
-def find_hits(context: Context, query: str, search_filter: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
+def find_hits(context: Context, query: str, search_filter: SearchFilter, *, at: str, limit: int, explain: bool) -> list[Hit]:
     """Return the facts that held at a moment and answer a question, best first, with scores up to 1.
 
     The facts of archived notes score less.

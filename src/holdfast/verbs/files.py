@@ -45,7 +45,7 @@ class Files:
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
         seen = tree.file_id(parts)
-        self._write(tree, target_scope, parts, validate.redact(text)[0] if redact else text, seen)
+        self._write(tree, target_scope, parts, text=validate.redact(text)[0] if redact else text, seen=seen)
         return "created" if seen is None else "updated"
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
@@ -60,7 +60,7 @@ class Files:
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
         after = text.replace(old, new)
-        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, text)
+        self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=text)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
@@ -72,7 +72,7 @@ class Files:
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
         rows[line:line] = self._check_string(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
-        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, before)
+        self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=before)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
         """Delete a file, or a folder with its contents."""
@@ -130,6 +130,7 @@ class Files:
         tree: Tree,
         target_scope: Scope,
         parts: tuple[str, ...],
+        *,
         text: str,
         seen: tuple[int, int, int] | None,
         before: str = "",

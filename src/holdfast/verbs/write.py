@@ -205,7 +205,7 @@ def write_notes(
             continue  # the new text is the next version of the archived note
         prepared = _prepare(scope, requests, contents, rejected)
         try:
-            written = _store_files(scope, requests, prepared, rejected, allow_purged, mentions)
+            written = _store_files(scope, requests, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
             continue
         except versions.RejectedText as error:
@@ -272,7 +272,7 @@ def _compose(
 
 
 def _store_files(
-    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
+    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, *, rejected: Mapping[str, str], allow_purged: bool,
     mentions: tuple[str, ...],
 ) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:  # fmt: skip
     """Store the files that change, durably; return them with their new identities."""
