@@ -10,7 +10,7 @@ from holdfast.base.ids import FileId
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
-from holdfast.index.sqlite import IndexReset
+from holdfast.index.queries import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
 from holdfast.store.changes import list_files

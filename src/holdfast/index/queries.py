@@ -39,6 +39,7 @@ from holdfast.index.results import (
     unsigned,
 )
 from holdfast.models import Fact, Note, Progress
+from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 _VERIFY_SECONDS = 600.0  # that a thread waits while another one checks a large index
 _TERM_BATCH = 5_000  # terms looked up at once
+IndexReset = DatabaseReset  # the index was not usable and has been replaced; fill it and query again
 
 
 class IndexQueries:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from holdfast import sqlite
 from holdfast.index import sqlite_writer
 from holdfast.index.filters import SearchFilter, expand_fragments
-from holdfast.index.queries import IndexQueries
+from holdfast.index.queries import IndexQueries, IndexReset
 from holdfast.index.results import ListedNote
 from holdfast.index.sqlite_writer import folder_term
 from holdfast.models import Progress
-from holdfast.sqlite import Database, DatabaseReset
+from holdfast.sqlite import Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 16  # raise it when the schema or the tokenizer changes: the index is rebuilt
 _MOST_COUNTED = 20_000  # terms whose counts are cached
 _EXACT_COUNT = 5_000  # postings or passages up to which a term is counted exactly within some folders
-
-IndexReset = DatabaseReset  # the index was not usable and has been replaced; fill it and query again
 
 
 class SqliteIndex(IndexQueries):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from _thread import RLock
 
 from holdfast.base.record import Record
+from holdfast.index.queries import IndexReset
 from holdfast.index.sqlite_writer import checksum
-from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -376,7 +376,7 @@ class SqliteVectors:
         for model in self.list_models():
             if (model.name, model.role) == (name, role):
                 return model
-        raise DatabaseReset("the catalogue went away while it was asked")  # as an index in memory can be
+        raise IndexReset("the catalogue went away while it was asked")  # as an index in memory can be
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         with self._database.transaction() as db:
@@ -454,7 +454,7 @@ class SqliteVectors:
     def _read(self, block: int) -> tuple[bytes, bytes, bytes]:
         row: tuple[bytes, bytes, bytes] | None = self._database.row("read_block", block=block)
         if row is None:
-            raise DatabaseReset("vectors went away while they were compared")  # of a model that is no longer in use
+            raise IndexReset("vectors went away while they were compared")  # of a model that is no longer in use
         return row
 
     def _fetch(self, model: Model) -> Fetch:
@@ -484,7 +484,7 @@ class SqliteVectors:
                             block_numbers = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
                             numbers[order[start:end]] = block_numbers.reshape(-1, model.dim)
                 except apsw.SQLError as error:
-                    raise DatabaseReset("vectors went away while they were compared") from error
+                    raise IndexReset("vectors went away while they were compared") from error
             return numbers
 
         return fetch

@@ -56,6 +56,7 @@ class SqliteLedger:
     def __init__(self, home: str, lock_seconds: float = 30) -> None:
         self._home = home
         self.database = SqliteLedgerDatabase(home, lock_seconds)
+        self.purge_flags = PurgeFlagFiles(home)
         self.projects = ProjectLinks(self.database)
         self.usage = Usage(self.database)
         self.sessions = Sessions(self.database)
@@ -71,7 +72,7 @@ class SqliteLedger:
         if self._purges is None:
             from holdfast.ledger.purges import Purges
 
-            self._purges = Purges(self.database, PurgeFlagFiles(self._home))
+            self._purges = Purges(self.database, self.purge_flags)
         return self._purges
 
     @property

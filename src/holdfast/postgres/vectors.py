@@ -14,10 +14,10 @@ from collections import Counter, OrderedDict
 
 from holdfast.base.record import Record
 from holdfast.errors import Trouble
+from holdfast.index.queries import IndexReset
 from holdfast.index.vectors import EXACT, PIECES, Model, WaitingPassage, find_runs, pack, top_passages, unpack
 from holdfast.postgres import statements, vector_problem
 from holdfast.postgres.index_text import clean_values
-from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class PostgresVectors:
         self._write_exclusively("add_model", name=name, dim=dim, role=role, setting=setting)
         added = self._find_model(name, role)
         if added is None:
-            raise DatabaseReset("the catalogue went away while it was asked")
+            raise IndexReset("the catalogue went away while it was asked")
         return added
 
     def _find_model(self, name: str, role: str) -> Model | None:

@@ -12,7 +12,7 @@ from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Refused, Template, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import replace_invalid
-from holdfast.index.sqlite import IndexReset
+from holdfast.index.queries import IndexReset
 from holdfast.models import ORIGINS, Source, least_trusted
 from holdfast.safety import validate
 
