@@ -22,6 +22,7 @@ from holdfast.home import Lock
 from holdfast.ledger import SqliteLedger, usage
 from holdfast.ledger import sqlite as room
 from holdfast.ledger.done import NEW, TAKEN
+from holdfast.ledger.projects import Location
 from holdfast.ledger.transfer import TABLES
 
 NOW = 1_800_000_000
@@ -111,7 +112,7 @@ def test_what_was_written_is_there_after_reopening(ledger, home):
     ledger.close()
     again = SqliteLedger(home)
     assert again.projects.find_project("a") == "b"
-    assert again.projects.find_location("m") == ("n", "/somewhere")
+    assert again.projects.find_location("m") == Location("m", "n", "/somewhere")
     again.close()
 
 
@@ -277,7 +278,7 @@ def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
     ledger = SqliteLedger(home, lock_seconds=5)
     answers = [ledger.projects.find_location(f"place-{number}") for number in range(60)]
-    assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
+    assert {answer and (answer.nonce, answer.path) for answer in answers} <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
     assert len(set_aside(home)) == 1
     ledger.close()
@@ -481,7 +482,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     read_only(home)
     out, err = run_python(READ_ONLY, str(home)).communicate(timeout=60)
     assert err == ""
-    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None"]
+    assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -500,7 +501,7 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
     code = READ_ONLY + 'print(ledger.sessions.list_shown("s"), ledger.problem)'
     out, err = run_python(code, str(home)).communicate(timeout=60)
     assert err == ""
-    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
+    assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
 
 
 def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
@@ -608,10 +609,10 @@ def test_links_never_make_a_circle(ledger):
 @pytest.mark.promise("P3")
 def test_a_place_is_what_was_last_put_even_if_it_is_not_text(ledger):
     ledger.projects.put_location("m", "n", "/one")
-    assert ledger.projects.find_location("m") == ("n", "/one")
+    assert ledger.projects.find_location("m") == Location("m", "n", "/one")
     odd = os.fsdecode(b"/two/\xff\xfe")
     ledger.projects.put_location("m", "n2", odd)
-    assert ledger.projects.find_location("m") == ("n2", odd)
+    assert ledger.projects.find_location("m") == Location("m", "n2", odd)
 
 
 def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, home, tmp_path):

@@ -15,6 +15,7 @@ from random_index import QUARANTINED_ORIGINS, SCOPES, WORDS, WordHashEmbedder, f
 
 from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.base.ids import FileId
 from holdfast.context.sync import PARTS
 from holdfast.index import tokenizer
 from holdfast.index.entries import file_entry
@@ -359,7 +360,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     assert len(asked) <= 5
     asked.clear()
     doc, _ = make_documents(7).puts[0]
-    both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
+    both[1].put([(doc.replace(file_id=FileId(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 
 
@@ -406,7 +407,8 @@ CHILD = textwrap.dedent("""\
     index = Index(PostgresSettings(url=url, agent="*"), 30)
     seeker = HybridSearch(index, (WordHashEmbedder(),))
     for number, (doc, replaced) in enumerate(make_documents(7, 60).puts):
-        index.put([(doc.replace(file_id=(doc.file_id[0], doc.file_id[1] + seed, doc.file_id[2])), None)], lambda _: True)
+        changed = FileId(doc.file_id.inode, doc.file_id.changed + seed, doc.file_id.size)
+        index.put([(doc.replace(file_id=changed), None)], lambda _: True)
         if number % 7 == seed:
             index.remove(doc.scope, doc.part, [doc.name], lambda _: True)
         if number % 10 == seed:

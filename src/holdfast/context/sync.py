@@ -295,7 +295,7 @@ class Sync:
     def _index_files(self, scope: str, part: str, changed: list[Entry]) -> None:
         for start in range(0, len(changed), _BATCH):
             batch = changed[start : start + _BATCH]
-            small = [(scope, part, entry.name) for entry in batch if entry.file_id[2] <= _SMALL_FILE]
+            small = [(scope, part, entry.name) for entry in batch if entry.file_id.size <= _SMALL_FILE]
             contents = self._store.read_batch(small)
             found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
             self._put(scope, part, [(entry, None) for entry in found if entry])

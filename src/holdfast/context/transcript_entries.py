@@ -53,7 +53,7 @@ def index_transcript(index: Index, scope: str, transcript_file: Transcript, entr
 
 def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
     """Return whether a file is the one described, or has only grown: a purge replaces it by another file."""
-    return current is not None and current[0] == known[0] and current[2] >= known[2]
+    return current is not None and current.inode == known.inode and current.size >= known.size
 
 
 def read_entries(
@@ -66,8 +66,8 @@ def read_entries(
     """
     from holdfast.store.interface import Position
 
-    position = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
-    grew = stamp[2] > position.offset  # a file that changed and did not grow was changed in the middle
+    position = ReadPosition(known[1]) if known and known[0] == stamp.inode and known[1] else ReadPosition()
+    grew = stamp.size > position.offset  # a file that changed and did not grow was changed in the middle
     if position.offset and not (grew and _ends_as_known(transcript_file, position)):
         position = ReadPosition()
     header = _header(transcript_file)
@@ -75,7 +75,7 @@ def read_entries(
     batch: list[Line] = []
     size = 0
     for line in transcript_file.read_lines(Position(position.offset, position.lines)):
-        if line.end > stamp[2]:
+        if line.end > stamp.size:
             break  # lines that were added since are read by the next refresh
         batch.append(line)
         size += len(line.data)
@@ -84,7 +84,7 @@ def read_entries(
             yield _entry(
                 scope,
                 transcript_file.name,
-                stamp=(stamp[0], 0, position.offset),
+                stamp=FileId(stamp.inode, 0, position.offset),
                 position=position,
                 passages=passages,
                 header=header,

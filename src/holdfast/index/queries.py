@@ -9,6 +9,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 
 from holdfast.base.fork import on_fork
+from holdfast.base.ids import FileId
 from holdfast.formats.facts import Statement, find_outdated, normalize_name, resolve_statements, subject_key
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
-
-    from holdfast.base.ids import FileId
 
     Contestable = TypeVar("Contestable", StatedFactRow, FoundFactRow, StatingPassage)
 
@@ -385,7 +384,7 @@ class IndexQueries:
         """Return the inode, ctime and size of every indexed file of a folder, by name."""
         folder = self.find_folder(scope, part)
         rows = self._rows("file_ids", folder=folder.id) if folder else []
-        return {name: (unsigned(ino), ctime, size) for name, ino, ctime, size in rows}
+        return {name: FileId(unsigned(ino), ctime, size) for name, ino, ctime, size in rows}
 
     def file_id(self, scope: str, part: str, name: str) -> FileId | None:
         """Return the inode, ctime and size of an indexed file, or None."""
@@ -395,7 +394,7 @@ class IndexQueries:
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """Return the inode and the digest of an indexed file, or None."""
         file = self._find_file(scope, part, name)
-        return (file.file_id[0], file.digest) if file else None
+        return (file.file_id.inode, file.digest) if file else None
 
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""

@@ -223,7 +223,7 @@ class HybridSearch:
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
-                *self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
+                self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
             )
             for role, found in nearest.items()
         }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from holdfast.index.vectors import FoundVectors
     from holdfast.search.candidates import CandidatePool
     from holdfast.search.time_expressions import Span
 
@@ -118,8 +119,8 @@ class Question:
 class Similarity:
     """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's."""
 
-    def __init__(self, owners: Array, numbers: Array, vectors: Array, question: Array) -> None:
-        self.owners, self.numbers, self.vectors, self.question = owners, numbers, vectors, question
+    def __init__(self, found: FoundVectors, question: Array) -> None:
+        self.owners, self.numbers, self.vectors, self.question = found.owners, found.numbers, found.vectors, question
 
 
 def compute_signals(

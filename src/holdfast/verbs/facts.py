@@ -103,7 +103,7 @@ def find_hits(context: Context, query: str, search_filter: SearchFilter, *, at: 
     The facts of archived notes score less.
     """
     rated = context.query(lambda: find_answers(context.index, query, search_filter, at, limit))
-    found = sorted([(one, _score(one.fact, rate)) for one, rate in rated], key=lambda pair: -pair[1])
+    found = sorted([(one.found, _score(one.found.fact, one.rating)) for one in rated], key=lambda pair: -pair[1])
     ids = [one.note_id or usage.path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found]
     usage.count_uses(context.ledger, ids)
     return [_make_hit(one, score, explain) for one, score in found]

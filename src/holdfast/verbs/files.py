@@ -11,6 +11,7 @@ from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context
     from holdfast.store.interface import Tree
 
@@ -132,7 +133,7 @@ class Files:
         parts: tuple[str, ...],
         *,
         text: str,
-        seen: tuple[int, int, int] | None,
+        seen: FileId | None,
         before: str = "",
     ) -> None:
         data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))
