@@ -19,10 +19,11 @@ import pytest
 from holdfast import sqlite
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
-from holdfast.ledger import SqliteLedger, usage
 from holdfast.ledger import sqlite as room
+from holdfast.ledger import usage
 from holdfast.ledger.done import NEW, TAKEN
 from holdfast.ledger.projects import Location
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.transfer import TABLES
 
 NOW = 1_800_000_000
@@ -124,7 +125,7 @@ def test_a_closed_ledger_opens_again_when_asked(ledger):
 
 RACE = """
 import sys
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 home, me = sys.argv[1:]
 sys.stdin.readline()
 ledger = SqliteLedger(home)
@@ -161,7 +162,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
 def test_a_process_killed_while_making_the_ledger_leaves_nothing_in_the_way(home):
     code = """
 import os, signal, sys
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger import sqlite as room
 room.SQL["schema"] = "SELECT die()"
 tune = room._LedgerFile._tune
@@ -437,7 +438,7 @@ def open_place():
 READ_ONLY = """
 import apsw, fcntl, os, sys
 from holdfast.errors import DiskTrouble
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
@@ -746,7 +747,7 @@ def test_many_threads_share_one_ledger(ledger):
 
 FORK = """
 import os, sys, threading
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger import sqlite as room
 ledger = SqliteLedger(sys.argv[1])
 ledger.projects.link("before", "p")
@@ -801,7 +802,7 @@ def test_a_ledger_that_is_gone_is_not_remembered(home):
 
 BEGINS = """
 import sys, time
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 ledger = SqliteLedger(sys.argv[1], lock_seconds=5)
 for key in sys.argv[3:]:
     assert ledger.idempotency_keys.begin("a", key, "digest", int(sys.argv[2])) is None

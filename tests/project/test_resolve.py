@@ -16,7 +16,7 @@ import pytest
 from holdfast import config
 from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.project.git import normalize_url
 from holdfast.project.marker import read_marker, write_marker
 from holdfast.project.resolve import Project, find_candidates, resolve_project
@@ -991,7 +991,7 @@ def test_many_processes_that_mark_one_folder_agree(world):
     code = """
 import sys
 from holdfast.project.marker import write_marker
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 sys.stdin.readline()
 print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]).projects, "2026-04-16T10:30:00Z"))
 """

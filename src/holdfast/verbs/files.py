@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.context.caller import typed_errors
-from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, Template, UsageError, field
+from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
@@ -51,7 +51,7 @@ class Files:
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
         """Replace a text that occurs exactly once in the file: as stored, or as shown where it has hidden characters."""
-        old, new = self._check_string(old), self._check_string(new)
+        old, new = validate.require_text(old), validate.require_text(new)
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         seen = tree.file_id(parts) if parts else None
         text = self._read_text(tree, parts, path)
@@ -71,7 +71,7 @@ class Files:
         rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
-        rows[line:line] = self._check_string(text).removesuffix("\n").split("\n")
+        rows[line:line] = validate.require_text(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
         self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=before)
 
@@ -111,11 +111,6 @@ class Files:
         if is_briefed and self._context.origin in self._context.config.quarantine:
             what = f"{path} is told to agents, and what came from {self._context.origin} is not"
             raise Refused(what, "Write it to another file, or let a person do it")
-
-    def _check_string(self, text: object) -> str:
-        if not isinstance(text, str):
-            raise UsageError(Template(field("text"), f" must be a string, not {type(text).__name__}"), "Give it as text")
-        return text
 
     def _read_text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
         content = tree.read(parts) if parts else None

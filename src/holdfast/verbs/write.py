@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
-
-    Composed = tuple[str, ParsedNote]  # the action (created, updated, unchanged), and the note after it
+    from holdfast.verbs.quarantine import Composed
 
 _ATTEMPTS = 1000  # to write notes that other processes keep changing
 _FIELDS = dict.fromkeys(
