@@ -7,6 +7,7 @@ candidates to read, which of several files' facts hold.
 from __future__ import annotations
 
 from _thread import allocate_lock
+from _weakref import ref
 
 from holdfast.base.fork import on_fork
 from holdfast.base.ids import FileId
@@ -58,11 +59,11 @@ IndexReset = DatabaseReset  # the index was not usable and has been replaced; fi
 class IndexQueries:
     """The part of `Index` that runs named statements; a database adds how it runs them, full-text search and writing."""
 
-    _verify_lock = allocate_lock()  # held while one thread checks the whole index
-    _verify_count, _was_damaged = 0, False  # how many checks there were, and the result of the last
-
     def __init__(self, quarantine: tuple[str, ...]) -> None:
         self._quarantine = quarantine  # the origins whose notes are in quarantine
+        self._verify_lock = allocate_lock()  # held while one thread checks the whole index
+        self._verify_count, self._was_damaged = 0, False  # how many checks there were, and the result of the last
+        _indexes.add(ref(self, _indexes.discard))
 
     # --- what a database adds -------------------------------------------------------------------------------------------------
 
@@ -448,7 +449,8 @@ class IndexQueries:
     def reset_if_damaged(self) -> bool:
         """Check the whole index, reset it if it is damaged, and return whether it was; threads share one check."""
         before = self._verify_count
-        waited = self._verify_lock.acquire(timeout=_VERIFY_SECONDS)
+        lock = self._verify_lock
+        waited = lock.acquire(timeout=_VERIFY_SECONDS)
         try:
             if self._verify_count == before:
                 damaged = bool(self.verify())
@@ -458,11 +460,15 @@ class IndexQueries:
             return self._was_damaged
         finally:
             if waited:
-                self._verify_lock.release()
+                lock.release()
+
+
+_indexes: set[ref[IndexQueries]] = set()
 
 
 def _after_fork() -> None:
-    IndexQueries._verify_lock = allocate_lock()  # a thread of the parent may have held it
+    for index in [index for reference in list(_indexes) if (index := reference())]:
+        index._verify_lock = allocate_lock()  # a thread of the parent may have held it
 
 
 on_fork(child=_after_fork)
