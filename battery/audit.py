@@ -16,7 +16,7 @@ from battery.report import Report
 from battery.workspace import Workspace
 
 if TYPE_CHECKING:
-    from holdfast.ledger import SqliteLedger
+    from holdfast.ledger.sqlite import SqliteLedger
 
 
 class Row(NamedTuple):
@@ -53,8 +53,8 @@ def run(workspace: Workspace, report: Report, *, rows: int = 1000) -> None:
 
 def attack_rows(home: Path, count: int) -> list[list[str]]:
     """Write an audit log, attack each row and return for each whether the attack was not noticed."""
-    from holdfast.ledger import SqliteLedger
     from holdfast.ledger.audit_verify import verify
+    from holdfast.ledger.sqlite import SqliteLedger
 
     ledger = SqliteLedger(str(home))
     _append_decisions(ledger, count)

@@ -52,7 +52,7 @@ class Database:
 
     is_source_of_truth = False  # not derived: never deleted, creates the home when written to, and is not written in memory
 
-    def __init__(self, home: str, name: str, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
+    def __init__(self, home: str, name: str, *, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
         self._path = os.path.join(os.path.realpath(home), name)  # SQLite follows no link, but the home may be behind one
         self._sql = sql
@@ -200,7 +200,7 @@ class Database:
             except OSError as error:
                 raise from_os(error, f"cannot remove {path}{suffix}") from error
 
-    def _connect(self) -> apsw.Connection | None:
+    def _connect(self, has_lock: bool = False) -> apsw.Connection | None:
         """Return a connection to a complete file of ours, or None if there is none."""
         try:
             found = os.lstat(self._path)
@@ -216,7 +216,7 @@ class Database:
             db = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
             try:
                 self._tune(db)
-                if self._has_own_schema(db):
+                if self._has_own_schema(db, has_lock):
                     return db
             except DAMAGE_ERRORS:
                 pass
@@ -225,11 +225,32 @@ class Database:
             raise translate_error(error, self._path) from error
         return None
 
-    def _has_own_schema(self, db: apsw.Connection) -> bool:
-        application, version = db.pragma("application_id"), db.pragma("user_version")
-        if application == self._application and version > self._version:
+    def _has_own_schema(self, db: apsw.Connection, has_lock: bool) -> bool:
+        """Return whether this is a file of this version; a source of truth of an older version is migrated under the lock."""
+        if db.pragma("application_id") != self._application:
+            return False
+        version = db.pragma("user_version")
+        if self.is_source_of_truth and 1 <= version < self._version:
+            if db.readonly("main"):
+                self.adapt_read_only(db)
+                return True
+            if has_lock:
+                self.migrate(db)
+            else:
+                with Lock(self._home, os.path.basename(self._path), self._seconds):
+                    self.migrate(db)
+            version = db.pragma("user_version")
+        if version > self._version:
             self.reject_newer(version)
-        return bool(application == self._application and version == self._version)
+        return bool(version == self._version)
+
+    def migrate(self, db: apsw.Connection) -> None:
+        """Bring a file of an older version up to date; only a source of truth is migrated, a derived file is rebuilt."""
+        raise NotImplementedError
+
+    def adapt_read_only(self, db: apsw.Connection) -> None:
+        """Make a file of an older version readable for this connection, if it cannot be migrated because it is read-only."""
+        raise NotImplementedError
 
     def reject_newer(self, version: int) -> None:
         """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
@@ -237,7 +258,7 @@ class Database:
     def _create_file(self) -> apsw.Connection:
         """Return a connection to a new file; of several concurrent processes, one creates it."""
         with Lock(self._home, os.path.basename(self._path), self._seconds):
-            db = self._connect()
+            db = self._connect(has_lock=True)
             if db is not None:
                 return db
             if os.path.lexists(self._path):
@@ -290,7 +311,7 @@ class Database:
         try:
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             db = apsw.Connection(f"file:{quote_path(self._path)}?immutable=1", flags=flags)
-            return db if self._has_own_schema(db) else None
+            return db if self._has_own_schema(db, has_lock=False) else None
         except (apsw.Error, HoldfastError):
             return None
 

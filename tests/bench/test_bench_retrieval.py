@@ -13,6 +13,7 @@ from peers import runner
 from peers import scale as peer_scale
 
 from holdfast import Answer, Hit, NotFound, Scope, UsageError
+from holdfast.base.record import field_names
 from holdfast.cli import main
 from holdfast_bench import retrieval
 from holdfast_bench.retrieval import parse_date
@@ -70,7 +71,7 @@ class StubMemory:
 
 
 def _hit(key, score):
-    given = dict.fromkeys(Hit._fields) | {"kind": "turn", "scope": Scope("project", "bench"), "key": key, "score": score}
+    given = dict.fromkeys(field_names(Hit)) | {"kind": "turn", "scope": Scope("project", "bench"), "key": key, "score": score}
     return Hit(**given)
 
 

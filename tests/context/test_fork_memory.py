@@ -134,7 +134,7 @@ def test_what_is_read_from_two_catalogues_is_asked_again(tmp_path):
 
 _FORKED_WHILE_LOOKED_THROUGH = """
 index = memory._context.index
-with type(index)._verify_lock:  # as by another thread
+with index._verify_lock:  # as by another thread
     child = os.fork()
     if child == 0:
         faulthandler.dump_traceback_later(60, exit=True)

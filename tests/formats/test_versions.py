@@ -86,7 +86,7 @@ def test_every_question_on_both_clocks_is_answered_as_by_going_through_all_that_
             position = note_versions.find_version(versions, as_of, known_at)
             assert (versions[position].text if position is not None else None) == expected
         try:
-            then = note_versions.to_note_at(HERE, "k", note, as_of, None)
+            then = note_versions.to_note_at(HERE, "k", note, as_of=as_of, known_at=None)
         except NotFound:
             assert expected_text(recorded_writes, as_of, None) is None
         else:
@@ -125,7 +125,7 @@ def test_only_known_at_asks_what_was_held_then():
 @pytest.mark.promise("T1")
 def test_a_correction_of_the_past_changes_what_was_true_but_not_what_was_known():
     note = compose_all([Write(DAYS[0], None, None, 0), Write(DAYS[3], None, None, 1), Write(DAYS[5], DAYS[1], None, 2)])
-    ask = lambda as_of, known_at=None: note_versions.to_note_at(HERE, "k", note, as_of, known_at).text  # noqa: E731
+    ask = lambda as_of, known_at=None: note_versions.to_note_at(HERE, "k", note, as_of=as_of, known_at=known_at).text  # noqa: E731
     assert ask(DAYS[2]) == "text 2"
     assert ask(DAYS[2], DAYS[4]) == "text 0"
     assert ask(DAYS[4], DAYS[4]) == "text 1"

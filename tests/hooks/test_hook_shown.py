@@ -16,7 +16,7 @@ from test_cold_start import HEAVY
 from test_hook import context_text
 
 from holdfast import Memory, UsageError
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.verbs.brief import relevance
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "data" / "prompts.toml").read_text(encoding="utf-8"))

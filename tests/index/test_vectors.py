@@ -166,7 +166,8 @@ def test_the_vectors_of_some_passages_come_in_their_order(index, monkeypatch, ex
         some = [(1, (place // 3 + 1) * PIECES + place % 3, row) for place, row in enumerate(rows)]
         BlockWriter(db, SQL).put(model, [some[place] for place in np.random.default_rng(1).permutation(len(some))])
     wanted = np.array([400, 3, 77, 9999, 500])
-    owners, numbers, found = index.vectors.vectors_of(model, [1], wanted)
+    result = index.vectors.vectors_of(model, [1], wanted)
+    owners, numbers, found = result.owners, result.numbers, result.vectors
     assert owners.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 4, 4, 4]
     assert numbers.tolist() == [0, 1, 2] * 4
     expected = unpack(pack(rows)[1])[[(wanted[owner] - 1) * 3 + number for owner, number in zip(owners, numbers, strict=True)]]
@@ -178,7 +179,8 @@ def test_of_several_folders_the_vectors_come_in_the_order_of_the_passages(index)
     model = index.vectors.ensure_model("m", 64)
     put(index, model, rows[:2], folder=1, first=1)
     put(index, model, rows[2:], folder=2, first=3)
-    owners, _, found = index.vectors.vectors_of(model, [1, 2], np.array([4, 1, 3]))
+    result = index.vectors.vectors_of(model, [1, 2], np.array([4, 1, 3]))
+    owners, found = result.owners, result.vectors
     assert owners.tolist() == [0, 1, 2]
     assert np.allclose(found, unpack(pack(rows[[3, 0, 2]])[1]), atol=1e-6)
 
@@ -190,7 +192,7 @@ def test_a_folder_that_was_not_asked_about_is_not_searched(index):
     put(index, model, rows[2:], folder=2, first=3)
     assert set(index.vectors.find_nearest(model, [1], rows[3], 10)) == {1, 2}
     assert index.vectors.find_nearest(model, [3], rows[3], 10) == []
-    assert len(index.vectors.vectors_of(model, [1], np.array([3, 4]))[0]) == 0
+    assert len(index.vectors.vectors_of(model, [1], np.array([3, 4])).owners) == 0
 
 
 def test_a_passage_with_many_near_pieces_leaves_room_for_others(index):

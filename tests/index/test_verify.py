@@ -173,7 +173,7 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
         return ""
 
     monkeypatch.setattr(type(index), "verify", verify)
-    monkeypatch.setattr(type(index), "_verify_lock", lock)
+    monkeypatch.setattr(index, "_verify_lock", lock)
     threads = [threading.Thread(target=lambda: told.append(index.reset_if_damaged())) for _ in range(6)]
     for thread in threads:
         thread.start()

@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stan
 from battery import audit as battery_audit
 
 from holdfast.errors import Busy, Conflict, Damaged, Trouble
-from holdfast.ledger import SqliteLedger
 from holdfast.ledger.audit import AuditMark, Decision, parse_mark
 from holdfast.ledger.audit_chain import read_mark_file
 from holdfast.ledger.audit_verify import compare_ends, verify, verify_newest
 from holdfast.ledger.done import DOUBTFUL, NEW, REVIEWED, TAKEN
+from holdfast.ledger.sqlite import SqliteLedger
 
 NOW = 1_800_000_000
 
@@ -136,7 +136,7 @@ def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
 
 MEMBER = """
 import sys, threading
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.audit import Decision
 ledger = SqliteLedger(sys.argv[1], lock_seconds=60)
 sys.stdin.readline()
@@ -404,7 +404,7 @@ def read_only():
 
 def test_a_ledger_that_cannot_be_read_is_an_error_and_no_empty_answer(child, read_only):
     code = """
-        from holdfast.ledger import SqliteLedger
+        from holdfast.ledger.sqlite import SqliteLedger
         ledger = SqliteLedger(args[0], lock_seconds=1)
         answer = []
         for ask in (
@@ -426,7 +426,7 @@ def test_a_full_disk_is_told_and_the_chain_stays_sound(child, home, ledger):
     ledger.close()
     code = """
         import resource, signal
-        from holdfast.ledger import SqliteLedger
+        from holdfast.ledger.sqlite import SqliteLedger
         from holdfast.ledger.audit import Decision
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         ledger = SqliteLedger(args[0], lock_seconds=1)

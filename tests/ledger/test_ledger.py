@@ -19,9 +19,11 @@ import pytest
 from holdfast import sqlite
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
-from holdfast.ledger import SqliteLedger, usage
 from holdfast.ledger import sqlite as room
+from holdfast.ledger import usage
 from holdfast.ledger.done import NEW, TAKEN
+from holdfast.ledger.projects import Location
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.transfer import TABLES
 
 NOW = 1_800_000_000
@@ -111,7 +113,7 @@ def test_what_was_written_is_there_after_reopening(ledger, home):
     ledger.close()
     again = SqliteLedger(home)
     assert again.projects.find_project("a") == "b"
-    assert again.projects.find_location("m") == ("n", "/somewhere")
+    assert again.projects.find_location("m") == Location("m", "n", "/somewhere")
     again.close()
 
 
@@ -123,7 +125,7 @@ def test_a_closed_ledger_opens_again_when_asked(ledger):
 
 RACE = """
 import sys
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 home, me = sys.argv[1:]
 sys.stdin.readline()
 ledger = SqliteLedger(home)
@@ -160,7 +162,7 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
 def test_a_process_killed_while_making_the_ledger_leaves_nothing_in_the_way(home):
     code = """
 import os, signal, sys
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger import sqlite as room
 room.SQL["schema"] = "SELECT die()"
 tune = room._LedgerFile._tune
@@ -277,7 +279,7 @@ def test_reading_a_damaged_ledger_answers_empty(home, how):
     damaged_home(home, how)
     ledger = SqliteLedger(home, lock_seconds=5)
     answers = [ledger.projects.find_location(f"place-{number}") for number in range(60)]
-    assert set(answers) <= {None, ("nonce", "/some/where/" * 20)}
+    assert {answer and (answer.nonce, answer.path) for answer in answers} <= {None, ("nonce", "/some/where/" * 20)}
     assert answers[-1] is None
     assert len(set_aside(home)) == 1
     ledger.close()
@@ -436,7 +438,7 @@ def open_place():
 READ_ONLY = """
 import apsw, fcntl, os, sys
 from holdfast.errors import DiskTrouble
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 if os.getuid() == 0:  # for whom nothing is read-only
     os.setgid(65534)
     os.setuid(65534)
@@ -481,7 +483,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     read_only(home)
     out, err = run_python(READ_ONLY, str(home)).communicate(timeout=60)
     assert err == ""
-    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None"]
+    assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -500,7 +502,7 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
     code = READ_ONLY + 'print(ledger.sessions.list_shown("s"), ledger.problem)'
     out, err = run_python(code, str(home)).communicate(timeout=60)
     assert err == ""
-    assert out.splitlines() == ["b ('n', '/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
+    assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
 
 
 def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
@@ -608,10 +610,10 @@ def test_links_never_make_a_circle(ledger):
 @pytest.mark.promise("P3")
 def test_a_place_is_what_was_last_put_even_if_it_is_not_text(ledger):
     ledger.projects.put_location("m", "n", "/one")
-    assert ledger.projects.find_location("m") == ("n", "/one")
+    assert ledger.projects.find_location("m") == Location("m", "n", "/one")
     odd = os.fsdecode(b"/two/\xff\xfe")
     ledger.projects.put_location("m", "n2", odd)
-    assert ledger.projects.find_location("m") == ("n2", odd)
+    assert ledger.projects.find_location("m") == Location("m", "n2", odd)
 
 
 def test_links_and_places_are_in_the_main_file_when_the_call_returns(ledger, home, tmp_path):
@@ -745,7 +747,7 @@ def test_many_threads_share_one_ledger(ledger):
 
 FORK = """
 import os, sys, threading
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger import sqlite as room
 ledger = SqliteLedger(sys.argv[1])
 ledger.projects.link("before", "p")
@@ -800,7 +802,7 @@ def test_a_ledger_that_is_gone_is_not_remembered(home):
 
 BEGINS = """
 import sys, time
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 ledger = SqliteLedger(sys.argv[1], lock_seconds=5)
 for key in sys.argv[3:]:
     assert ledger.idempotency_keys.begin("a", key, "digest", int(sys.argv[2])) is None

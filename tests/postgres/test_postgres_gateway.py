@@ -296,6 +296,14 @@ def test_the_command_line_makes_a_tenants_first_agent_and_lists_it_there_alone(h
         assert Client(one.port, made["token"]).get("/agents").status == 200
 
 
+def test_completion_offers_the_agents_of_the_store(home, tmp_path, postgres_url):
+    store = ("--home", str(home), "--store", postgres_url)
+    holdfast("agent", "add", "boss", "--role", "operator", *store, "--json", cwd=tmp_path)
+    command = [*HOLDFAST, *store, "_complete", "agent", "revoke", ""]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=True)
+    assert done.stdout == "boss\toperator\n"
+
+
 @pytest.mark.promise("N11")
 def test_what_expired_is_archived_in_the_memory_of_every_tenant_that_asks(gateway, clock):
     now = time.time()

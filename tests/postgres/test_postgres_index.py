@@ -15,6 +15,7 @@ from random_index import QUARANTINED_ORIGINS, SCOPES, WORDS, WordHashEmbedder, f
 
 from holdfast import config
 from holdfast.api.memory import Memory
+from holdfast.base.ids import FileId
 from holdfast.context.sync import PARTS
 from holdfast.index import tokenizer
 from holdfast.index.entries import file_entry
@@ -131,7 +132,7 @@ def questions(index):
     yield "tagged", index.list_notes(SCOPES, tags=("ümlaut",))
     yield "held", [index.list_notes(SCOPES, only=1), index.list_notes(SCOPES, only=0, most=3), index.has_quarantined()]
     yield "before", index.list_notes(SCOPES, before="2026-05-01T00:00:00Z", now="2026-05-01T00:00:00Z")
-    yield "after", index.list_notes_after(last, SCOPES, None, (), 7)
+    yield "after", index.list_notes_after(last, SCOPES, type=None, tags=(), most=7)
     yield "by key", index.list_notes_by_key("projects/demo", "note-2.md", 4)
     yield "named", [index.find_note("projects/demo", name) for name in ("note-3.md", "note-5.md", "never.md")]
     yield "count", [index.count_notes(SCOPES), index.count_notes(SCOPES, only=1)]
@@ -197,7 +198,7 @@ def open_searches(pair):
 
 def result(seeker, query, **more):
     asked = EVERYTHING.replace(**more)
-    return seeker.search(query, asked, 10, "2026-10-01T00:00:00Z", "hybrid", False, Progress())
+    return seeker.search(query, asked, limit=10, now="2026-10-01T00:00:00Z", mode="hybrid", explain=False, progress=Progress())
 
 
 def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
@@ -257,7 +258,14 @@ def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
     seeker = with_toy[1]
     other = PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
     asked = SearchFilter(("projects/demo",), "notes")
-    before = {one.key for one in seeker.search("lighthouse keeper", asked, 30, None, "semantic", False, Progress()).found}
+
+    def find_keepers(limit):
+        result = seeker.search(
+            "lighthouse keeper", asked, limit=limit, now=None, mode="semantic", explain=False, progress=Progress()
+        )
+        return {hit.key for hit in result.found}
+
+    before = find_keepers(30)
     one = random_index.RandomDocuments(99)
     for number in range(40):
         one.sentence = lambda *_, number=number: f"lighthouse keeper {number}"
@@ -265,10 +273,10 @@ def test_a_copy_follows_what_others_put_in_and_take_out(with_toy, postgres_url):
         one.random.randint = lambda low, high, number=number: number + 100 if (low, high) == (1, 14) else low
         one.add_note()
     other.put(one.puts, lambda _: True)
-    after = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
+    after = find_keepers(60)
     assert {f"note-{number + 100}" for number in range(40)} <= after - before
     other.remove("projects/demo", "notes", [f"note-{number + 100}.md" for number in range(39)], lambda _: True)
-    left = {hit.key for hit in seeker.search("lighthouse keeper", asked, 60, None, "semantic", False, Progress()).found}
+    left = find_keepers(60)
     assert "note-139" in left and not left & {f"note-{number + 100}" for number in range(39)}
 
 
@@ -352,7 +360,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     assert len(asked) <= 5
     asked.clear()
     doc, _ = make_documents(7).puts[0]
-    both[1].put([(doc.replace(file_id=(1, 2, 3)), None)], lambda _: True)
+    both[1].put([(doc.replace(file_id=FileId(1, 2, 3)), None)], lambda _: True)
     assert len(asked) == 2
 
 
@@ -399,7 +407,8 @@ CHILD = textwrap.dedent("""\
     index = Index(PostgresSettings(url=url, agent="*"), 30)
     seeker = HybridSearch(index, (WordHashEmbedder(),))
     for number, (doc, replaced) in enumerate(make_documents(7, 60).puts):
-        index.put([(doc.replace(file_id=(doc.file_id[0], doc.file_id[1] + seed, doc.file_id[2])), None)], lambda _: True)
+        changed = FileId(doc.file_id.inode, doc.file_id.changed + seed, doc.file_id.size)
+        index.put([(doc.replace(file_id=changed), None)], lambda _: True)
         if number % 7 == seed:
             index.remove(doc.scope, doc.part, [doc.name], lambda _: True)
         if number % 10 == seed:

@@ -74,7 +74,7 @@ def test_bytes_come_back_as_they_were_given(store, data):
     content = store.read_note(HERE, "k")
     assert content.data == data
     assert content.file_id == stamp == store.file_id(FOLDER, "notes", "k.md")
-    assert stamp[2] == len(data)
+    assert stamp.size == len(data)
 
 
 @pytest.mark.promise("A7")

@@ -16,7 +16,7 @@ import pytest
 from holdfast import config
 from holdfast.base.ids import is_name
 from holdfast.errors import Conflict, DiskTrouble, HoldfastError, InvalidKey, NoScope
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.project.git import normalize_url
 from holdfast.project.marker import read_marker, write_marker
 from holdfast.project.resolve import Project, find_candidates, resolve_project
@@ -832,7 +832,7 @@ def test_a_marked_folder_that_moved_keeps_its_project_again_and_again(world, mar
     for name in ("first", "second"):
         marked = marked.rename(world.tmp / name)
         assert world.resolve(marked).id == world.marker_id
-        assert world.ledger.projects.find_location(world.marker_id)[1] == str(marked)
+        assert world.ledger.projects.find_location(world.marker_id).path == str(marked)
     (world.tmp / "marked").mkdir()
     assert world.resolve(world.tmp / "marked").id != world.marker_id
 
@@ -867,7 +867,7 @@ def test_a_moved_folder_is_known_though_an_unmarked_one_took_its_place(world, ma
 def test_a_marker_reached_by_another_name_of_the_folder_is_no_copy(world, marked):
     place = world.ledger.projects.find_location(world.marker_id)
     (world.tmp / "name").symlink_to(marked)
-    world.ledger.projects.put_location(world.marker_id, place[0], str(world.tmp / "name"))
+    world.ledger.projects.put_location(world.marker_id, place.nonce, str(world.tmp / "name"))
     assert world.resolve(marked).id == world.marker_id
 
 
@@ -991,7 +991,7 @@ def test_many_processes_that_mark_one_folder_agree(world):
     code = """
 import sys
 from holdfast.project.marker import write_marker
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 sys.stdin.readline()
 print(write_marker(sys.argv[1], SqliteLedger(sys.argv[2]).projects, "2026-04-16T10:30:00Z"))
 """

@@ -76,7 +76,7 @@ def test_the_wheel_contains_all_source_files_and_nothing_else(wheel):
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql")}
     assert {name for name in names if name.endswith((".py", ".sql"))} == source
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"holdfast"}
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"holdfast", "holdfast_bench", "holdfast_prove"}
 
 
 def test_an_installed_holdfast_stores_and_finds_the_first_note(run):

@@ -206,7 +206,10 @@ def test_the_samples_are_parsed_as_the_page_describes():
     assert rich.header.tags == ("ci-cd", "größe: exakt")
     assert (rich.header.valid_to, rich.header.pinned) == ("2026-12-31T00:00:00Z", True)
     assert [version.text for version in versions.list_versions(dated)][1:] == ["We deploy on Fridays.", "Ada deploys by hand."]
-    assert versions.to_note_at(Scope("global"), "k", dated, "2025-03-01T00:00:00Z", None).text == "Ada deploys by hand."
+    assert (
+        versions.to_note_at(Scope("global"), "k", dated, as_of="2025-03-01T00:00:00Z", known_at=None).text
+        == "Ada deploys by hand."
+    )
     assert (escaped.past_count, escaped.text.count("\\")) == (0, 0)
     facts = entries.note_entry("global", "telegram.md", stated, (1, 2, 3)).facts
     assert [(fact.label, fact.value, fact.valid_to) for fact in facts] == [

@@ -14,7 +14,7 @@ from github_server import TOKEN, GitHub
 from wait import wait_until
 
 from holdfast import Damaged, HoldfastError, Unreached, config
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.server import github as room
 from holdfast.server.github import Wanted, review
 
@@ -195,7 +195,7 @@ DIES = """
 import os, sys
 from holdfast import config
 from holdfast.server import github
-from holdfast.ledger import SqliteLedger
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.done import Reviews
 from holdfast.base.http_client import JsonClient
 home, url, token, point, again, key = sys.argv[1:]

@@ -7,6 +7,7 @@ import zlib
 
 import numpy as np
 
+from holdfast.base.ids import FileId
 from holdfast.formats.versions import Draft, compose
 from holdfast.index.entries import IndexEntry, Passage, file_entry, note_entry, unreadable_entry
 from holdfast.index.sqlite import SqliteIndex
@@ -33,7 +34,7 @@ class RandomDocuments:
         self.notes: dict[tuple[str, str], object] = {}
         self.sessions: dict[tuple[str, str], int] = {}
         self.puts: list[tuple[IndexEntry, tuple[int, int, int] | None]] = []
-        self.stamps: dict[tuple[str, str, str], tuple[int, int, int]] = {}
+        self.stamps: dict[tuple[str, str, str], FileId] = {}
         self.broken: set[tuple[str, str]] = set()  # files that were once not UTF-8: PostgreSQL has U+FFFD instead
 
     def sentence(self, max_words: int = 30) -> str:
@@ -51,9 +52,9 @@ class RandomDocuments:
             return f"- ~~[{day}] {label}: {subject}~~ superseded 2026-11-01"
         return f"- [{day}] {label}: {subject}"
 
-    def next_stamp(self) -> tuple[int, int, int]:
+    def next_stamp(self) -> FileId:
         self.stamp += 1
-        return self.stamp, self.stamp * 1000, self.random.randint(10, 5000)
+        return FileId(self.stamp, self.stamp * 1000, self.random.randint(10, 5000))
 
     def add_note(self) -> None:
         scope, key = self.random.choice(SCOPES), f"note-{self.random.randint(1, 14)}"
@@ -93,7 +94,7 @@ class RandomDocuments:
         passages = tuple([self.turn(number) for number in range(first, first + count)])
         self.sessions[scope, name] = first + count
         ino = 9000 + len(name)
-        stamp = ino, first + count, 100 * (first + count)
+        stamp = FileId(ino, first + count, 100 * (first + count))
         self.add(
             IndexEntry(
                 scope, "transcripts", name, stamp, f"mark {first + count}", "session", name, "", name, None, (),
@@ -112,7 +113,7 @@ class RandomDocuments:
         )  # fmt: skip
 
     def add_unreadable(self) -> None:
-        self.add(unreadable_entry(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), "not text"), None)
+        self.add(unreadable_entry(self.random.choice(SCOPES), "files", "odd.bin", self.next_stamp(), problem="not text"), None)
 
     def add(self, doc: IndexEntry, replaced: tuple[int, int, int] | None) -> None:
         self.stamps[doc.scope, doc.part, doc.name] = doc.file_id

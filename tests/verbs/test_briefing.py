@@ -10,6 +10,7 @@ import strategies as some
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from holdfast.base.record import field_names
 from holdfast.models import ORIGINS, SCOPES
 from holdfast.safety import escape
 from holdfast.verbs.brief import render
@@ -299,7 +300,7 @@ def test_honest_text_stays_as_it_is(text):
 @pytest.mark.promise("B4")
 @given(all_parts, budgets)
 def test_the_same_notes_give_the_same_bytes(given_, budget):
-    again = [ScopeView(**{name: getattr(one, name) for name in ScopeView._fields}) for one in given_]
+    again = [ScopeView(**{name: getattr(one, name) for name in field_names(ScopeView)}) for one in given_]
     assert compose(given_, budget).text.encode() == compose(again, budget).text.encode()
 
 

@@ -67,7 +67,7 @@ def _note_page(
     def notes() -> list[Note]:
         if last is None:
             return context.index.list_notes(folders, type, tags, most=limit + 1, only=only, archived=archived)
-        return context.index.list_notes_after(last, folders, type, tags, limit + 1, only, archived)
+        return context.index.list_notes_after(last, folders, type=type, tags=tags, most=limit + 1, only=only, archived=archived)
 
     return _cut_page(context.query(notes), limit, _note_cursor)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast import config
+from holdfast.base.record import field_names
 from holdfast.errors import Busy, HoldfastError, UsageError, from_os
 from holdfast.home import Lock
 from holdfast.models import RECALL_OPTIONS, Answer, Hit, Scope, Source
@@ -77,7 +78,7 @@ def parse_answer(fields: dict[str, Any]) -> Answer:
     for hit in fields["hits"]:
         given_source = hit["source"]
         source = Source(**{**given_source, "made_from": tuple(given_source["made_from"])}) if given_source else None
-        given = {name: hit[name] for name in Hit._fields}  # without properties, which are computed again
+        given = {name: hit[name] for name in field_names(Hit)}  # without properties, which are computed again
         hits.append(Hit(**{**given, "scope": Scope(**hit["scope"]), "tags": tuple(hit["tags"]), "source": source}))
     return Answer(**{**fields, "hits": tuple(hits)})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
-from holdfast.base.record import Record
+from holdfast.base.record import Record, field_names
 
 NAME = "hooks.log"
 MAX_BYTES = 64 * 1024
@@ -59,7 +59,7 @@ def read(home: str, name: str = NAME) -> list[Failure]:
     except OSError:
         return []
     fields = [row.split("\t") for row in rows]
-    return [Failure(*row) for row in fields if len(row) == len(Failure._fields)]
+    return [Failure(*row) for row in fields if len(row) == len(field_names(Failure))]
 
 
 def _read_bytes(home: str, name: str) -> bytes:

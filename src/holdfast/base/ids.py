@@ -11,13 +11,37 @@ try:
 except ImportError:  # this Python was built without it
     from hashlib import blake2b
 
-FileId = tuple[int, int, int]  # changes whenever the file does: inode, change time in nanoseconds, size
-
 KEY_PATTERN = pattern(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 _WORD = pattern(r"[a-z0-9]+")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_SHIFTS, _RANDOM_SHIFTS = range(45, -1, -5), range(25, -1, -5)
 _last_id = 0, "0000000000", 0  # of the last id: milliseconds, the same encoded, the random part
+
+
+class FileId(tuple[int, int, int]):
+    """The identity of a file: every change of the file changes it.
+
+    It is a tuple with names that is written out, because `typing` and `collections` are too slow for a cold start.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, inode: int, changed: int, size: int) -> FileId:
+        return tuple.__new__(cls, (inode, changed, size))
+
+    @property
+    def inode(self) -> int:
+        return self[0]
+
+    @property
+    def changed(self) -> int:
+        """The time of the last change, in nanoseconds since 1970."""
+        return self[1]
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return self[2]
 
 
 def is_name(text: str) -> bool:

@@ -80,6 +80,16 @@ class Record:
         return {name: value if type(value) in _JSON_SCALARS else _to_plain(value) for name, value in items}
 
 
+def field_names(kind: type[Record]) -> tuple[str, ...]:
+    """Return the names of a record's fields, in the order in which they are declared."""
+    return kind._fields
+
+
+def computed_names(kind: type[Record]) -> tuple[str, ...]:
+    """Return the names of the properties that `as_dict` adds to the fields."""
+    return kind._computed
+
+
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.as_dict()

@@ -39,7 +39,14 @@ def install_target(config: Config) -> InstallTarget:
     if find_home(None, environ | {"HOLDFAST_HOME": ""}) != config.home:
         command = (*command, "--home", config.home)  # a program that the client starts may not have HOLDFAST_HOME
     gateway = bool(config.url or config.token or config.store)
-    return InstallTarget(find_user_home(environ), environ, command, config.home, _working_folder(), gateway)
+    return InstallTarget(
+        home=find_user_home(environ),
+        environ=environ,
+        command=command,
+        memory=config.home,
+        project=_working_folder(),
+        gateway=gateway,
+    )
 
 
 def usage_guide() -> str:

@@ -44,7 +44,13 @@ def apply_changes(
 
 
 def remove_changes(
-    client: Client, target: InstallTarget, snapshot: FileSnapshot, changes: list[Change], before: bytes | None, installed: bool
+    client: Client,
+    target: InstallTarget,
+    snapshot: FileSnapshot,
+    changes: list[Change],
+    *,
+    before: bytes | None,
+    installed: bool,
 ) -> bytes | None:
     """Return the file without these changes; None if it never held anything else.
 

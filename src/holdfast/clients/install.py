@@ -91,7 +91,7 @@ def plan_install(client: Client, target: InstallTarget, changes: list[Change]) -
         before = (
             original
             if as_left
-            else edits.remove_changes(client, target, snapshot, file_changes, original, previous is not None)
+            else edits.remove_changes(client, target, snapshot, file_changes, before=original, installed=previous is not None)
         )
         parts = [
             *file_changes,
@@ -103,7 +103,16 @@ def plan_install(client: Client, target: InstallTarget, changes: list[Change]) -
             and _is_user_modified(target, path, file_changes, previous, as_left)
         )
         whole_file = any(change.kind == "file" for change in file_changes)
-        steps.append(Step(snapshot, new, before, tuple(parts), _unused_copy_path(path) if user_modified else "", whole_file))
+        steps.append(
+            Step(
+                snapshot,
+                new,
+                before=before,
+                parts=tuple(parts),
+                kept=_unused_copy_path(path) if user_modified else "",
+                whole=whole_file,
+            )
+        )
     return [step for step in steps if step.changes or step.path not in record]
 
 
@@ -134,7 +143,12 @@ def plan_uninstall(client: Client, target: InstallTarget, everywhere: bool = Fal
             steps.append(Step(snapshot, previous.before, kept=_unused_copy_path(path)))
         else:
             new = edits.remove_changes(
-                client, target, snapshot, file_changes, previous.before if previous else None, previous is not None
+                client,
+                target,
+                snapshot,
+                file_changes,
+                before=previous.before if previous else None,
+                installed=previous is not None,
             )
             steps.append(Step(snapshot, new))
     return [step for step in steps if step.changes]

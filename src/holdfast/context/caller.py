@@ -45,7 +45,7 @@ class Context:
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
         backend = open_backend(config, agent=self.agent, all_agents=self.origin == "user")
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
-        self.purge_filter = PurgeFilter(self.ledger, None if config.store else config.home)
+        self.purge_filter = PurgeFilter(self.ledger)
         self.sync = Sync(
             store=self.store,
             index=self.index,

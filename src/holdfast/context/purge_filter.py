@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from holdfast.base import dates
 from holdfast.errors import Busy, HoldfastError
 
@@ -15,22 +13,19 @@ if TYPE_CHECKING:
 class PurgeFilter:
     """What a ledger knows of purged and rejected texts.
 
-    A home says by the files `ledger.purged` and `ledger.rejected` whether there is anything to ask the ledger for: most homes
-    pay one look at a file name. Without a `home`, the ledger is asked.
+    The ledger's flags are read first: in a home where nothing was purged, a check costs one look at a file name.
     """
 
-    def __init__(self, ledger: Ledger, home: str | None) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._purged_marker = os.path.join(home, "ledger.purged") if home else ""
-        self._rejected_marker = os.path.join(home, "ledger.rejected") if home else ""
 
     def any_purged(self) -> bool:
         """Return whether anything was ever purged."""
-        return os.path.exists(self._purged_marker) if self._purged_marker else self._ledger.purges.has_purges()
+        return self._ledger.purge_flags.any_purged()
 
     def any_rejected(self) -> bool:
         """Return whether a person ever rejected a note."""
-        return os.path.exists(self._rejected_marker) if self._rejected_marker else self._ledger.purges.has_rejections()
+        return self._ledger.purge_flags.any_rejected()
 
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.

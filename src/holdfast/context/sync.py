@@ -10,7 +10,7 @@ from holdfast.base.ids import FileId
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
-from holdfast.index.sqlite import IndexReset
+from holdfast.index.queries import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
 from holdfast.store.changes import list_files
@@ -295,7 +295,7 @@ class Sync:
     def _index_files(self, scope: str, part: str, changed: list[Entry]) -> None:
         for start in range(0, len(changed), _BATCH):
             batch = changed[start : start + _BATCH]
-            small = [(scope, part, entry.name) for entry in batch if entry.file_id[2] <= _SMALL_FILE]
+            small = [(scope, part, entry.name) for entry in batch if entry.file_id.size <= _SMALL_FILE]
             contents = self._store.read_batch(small)
             found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
             self._put(scope, part, [(entry, None) for entry in found if entry])
@@ -313,26 +313,26 @@ class Sync:
         """Return the index entry of a file, reading it unless its content is given; None if it was deleted meanwhile."""
         key = parse_trashed_key(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
-            return unreadable_entry(scope, part, entry.name, entry.file_id, "")  # retention did not put it there
+            return unreadable_entry(scope, part, entry.name, entry.file_id, problem="")  # retention did not put it there
         if part == "notes" and not entry.name.endswith(".md"):
-            return unreadable_entry(scope, part, entry.name, entry.file_id, "not a markdown file")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, problem="not a markdown file")
         if not entry.regular:
-            return unreadable_entry(scope, part, entry.name, entry.file_id, "a link or special file; never followed")
+            return unreadable_entry(scope, part, entry.name, entry.file_id, problem="a link or special file; never followed")
         try:
             if part in _NOTE_PARTS:
                 content = content or self._store.read_file(scope, part, entry.name)
             else:
                 content = content or self._store.tree(scope).read(tuple(entry.name.split("/")))
         except HoldfastError as error:
-            return unreadable_entry(scope, part, entry.name, entry.file_id, error.message)
+            return unreadable_entry(scope, part, entry.name, entry.file_id, problem=error.message)
         if content is None:
             return None
         if part in _NOTE_PARTS:
             return self._describe_note(scope, part, entry.name, key, content)
         if b"\0" in content.data:
-            return unreadable_entry(scope, part, entry.name, content.file_id, "")
+            return unreadable_entry(scope, part, entry.name, content.file_id, problem="")
         if receipt := self._purge_filter.find_receipt("", [content.text()]):
-            return unreadable_entry(scope, part, entry.name, content.file_id, CAME_BACK + receipt)
+            return unreadable_entry(scope, part, entry.name, content.file_id, problem=CAME_BACK + receipt)
         return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 
     def _describe_note(self, scope: str, part: str, name: str, archived_key: str, content: FileContent) -> IndexEntry:
@@ -340,7 +340,7 @@ class Sync:
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"
             if receipt := self._purge_filter.find_receipt(path, [version.text for version in list_versions(note)]):
-                return unreadable_entry(scope, part, name, content.file_id, CAME_BACK + receipt)
+                return unreadable_entry(scope, part, name, content.file_id, problem=CAME_BACK + receipt)
         return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
 
     def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, FileId | None]]) -> None:

@@ -41,7 +41,9 @@ class ReadPosition:
 def index_transcript(index: Index, scope: str, transcript_file: Transcript, entry: Entry, purge_filter: PurgeFilter) -> None:
     """Index a transcript; of one that only grew, the new turns."""
     if not entry.regular:
-        unreadable = unreadable_entry(scope, "transcripts", entry.name, entry.file_id, "a link or special file; never followed")
+        unreadable = unreadable_entry(
+            scope, "transcripts", entry.name, entry.file_id, problem="a link or special file; never followed"
+        )
         index.put([(unreadable, None)], lambda _: True)
         return
     known = index.file_digest(scope, "transcripts", entry.name)
@@ -51,7 +53,7 @@ def index_transcript(index: Index, scope: str, transcript_file: Transcript, entr
 
 def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
     """Return whether a file is the one described, or has only grown: a purge replaces it by another file."""
-    return current is not None and current[0] == known[0] and current[2] >= known[2]
+    return current is not None and current.inode == known.inode and current.size >= known.size
 
 
 def read_entries(
@@ -64,8 +66,8 @@ def read_entries(
     """
     from holdfast.store.interface import Position
 
-    position = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
-    grew = stamp[2] > position.offset  # a file that changed and did not grow was changed in the middle
+    position = ReadPosition(known[1]) if known and known[0] == stamp.inode and known[1] else ReadPosition()
+    grew = stamp.size > position.offset  # a file that changed and did not grow was changed in the middle
     if position.offset and not (grew and _ends_as_known(transcript_file, position)):
         position = ReadPosition()
     header = _header(transcript_file)
@@ -73,16 +75,23 @@ def read_entries(
     batch: list[Line] = []
     size = 0
     for line in transcript_file.read_lines(Position(position.offset, position.lines)):
-        if line.end > stamp[2]:
+        if line.end > stamp.size:
             break  # lines that were added since are read by the next refresh
         batch.append(line)
         size += len(line.data)
         if len(batch) >= _BATCH_TURNS or size >= _BATCH_BYTES:
             passages = _passages(batch, position, header, sources, purge_filter)
-            yield _entry(scope, transcript_file.name, (stamp[0], 0, position.offset), position, passages, header)
+            yield _entry(
+                scope,
+                transcript_file.name,
+                stamp=FileId(stamp.inode, 0, position.offset),
+                position=position,
+                passages=passages,
+                header=header,
+            )
             batch, size = [], 0
     passages = _passages(batch, position, header, sources, purge_filter)
-    yield _entry(scope, transcript_file.name, stamp, position, passages, header)
+    yield _entry(scope, transcript_file.name, stamp=stamp, position=position, passages=passages, header=header)
 
 
 def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
@@ -153,6 +162,7 @@ def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "
 def _entry(
     scope: str,
     name: str,
+    *,
     stamp: FileId,
     position: ReadPosition,
     passages: Iterable[Passage],

@@ -29,7 +29,7 @@ class Node:
 
     __slots__ = ("end", "key", "parts", "start", "value", "value_start")
 
-    def __init__(self, start: int, end: int, value: Any, parts: list[Node], key: str = "", value_start: int = -1) -> None:
+    def __init__(self, start: int, end: int, value: Any, parts: list[Node], *, key: str = "", value_start: int = -1) -> None:
         self.start, self.end, self.value, self.parts, self.key = start, end, value, parts, key
         self.value_start = start if value_start < 0 else value_start
 
@@ -116,4 +116,4 @@ def _parse_member(text: str, at: int, depth: int) -> Node:
     if not text.startswith(":", colon):
         raise InvalidJson(text, colon, "':' is missing")
     value = _parse_value(text, skip_blanks(text, colon + 1), depth + 1)
-    return Node(at, value.end, value.value, value.parts, name.value, value.start)
+    return Node(at, value.end, value.value, value.parts, key=name.value, value_start=value.start)

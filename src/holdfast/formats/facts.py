@@ -178,8 +178,27 @@ def _parse_row(row: str) -> _ParsedLine | None:
         valid_to, problem = _parse_end(closing)
         # an undated `plan: done - superseded by B` is a value, not a closed line
         if valid_to or problem or not _REPLACED_BY.search(closing):
-            return _ParsedLine(prefix, shown_date + content, closing, trailing, False, valid_from, content, valid_to, problem)
-    return _ParsedLine(prefix, shown_date + rest, "", trailing, False, valid_from, rest, None)
+            return _ParsedLine(
+                prefix=prefix,
+                statement=shown_date + content,
+                closing=closing,
+                trailing=trailing,
+                is_struck=False,
+                valid_from=valid_from,
+                content=content,
+                valid_to=valid_to,
+                problem=problem,
+            )
+    return _ParsedLine(
+        prefix=prefix,
+        statement=shown_date + rest,
+        closing="",
+        trailing=trailing,
+        is_struck=False,
+        valid_from=valid_from,
+        content=rest,
+        valid_to=None,
+    )
 
 
 def _parse_end(closing: str) -> tuple[str | None, str]:

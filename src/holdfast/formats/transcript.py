@@ -128,7 +128,7 @@ def parse_line(line: bytes) -> TranscriptLine | None:
     if not isinstance(speaker, str | None) or not isinstance(time, str | None):
         return None
     extra_fields = {name: value for name, value in fields.items() if name not in _LINE_FIELDS}
-    return TranscriptLine(role, text, id, time, speaker, None, extra_fields)
+    return TranscriptLine(role, text, id=id, time=time, speaker=speaker, session=None, extra_fields=extra_fields)
 
 
 def is_complete_line(tail: bytes) -> bool:
@@ -340,9 +340,16 @@ def _remove_rendered(text: str) -> str:
 def to_turn(line: TranscriptLine, header: TranscriptHeader, line_number: int, path: str) -> Turn:
     """Return the turn of a line for callers."""
     return Turn(
-        line.id or "", line.role, line.speaker, line.time, line.text, header.session, header.client, line_number - 2,
-        f"{path}:{line_number}-{line_number}",
-    )  # fmt: skip
+        id=line.id or "",
+        role=line.role,
+        speaker=line.speaker,
+        time=line.time,
+        text=line.text,
+        session=header.session,
+        client=header.client,
+        number=line_number - 2,
+        citation=f"{path}:{line_number}-{line_number}",
+    )
 
 
 def assign_id(line: TranscriptLine, session: str, seen: CompactMap) -> TranscriptLine:

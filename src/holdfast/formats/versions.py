@@ -77,7 +77,7 @@ def to_note(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, .
 
 
 def to_note_at(
-    scope: Scope, key: str, parsed: ParsedNote, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
+    scope: Scope, key: str, parsed: ParsedNote, *, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
 ) -> Note:
     """Return the note as it was at `as_of`, as far as was recorded by `known_at`; raise NotFound if it had no version then."""
     versions = list_versions(parsed)
@@ -178,7 +178,7 @@ def _render(file: NoteFile, header: NoteHeader, text: str, *, past_count: int, i
     before = note_file.render_frontmatter(file)
     first, data = 1 + before.count("\n"), f"{before}{file.body}{file.past}".encode("utf-8", "surrogateescape")
     lines = (first, first + text.count("\n"))
-    return ParsedNote(data, file, header, text, lines, past_count, is_checked)
+    return ParsedNote(data=data, file=file, header=header, text=text, lines=lines, past_count=past_count, is_checked=is_checked)
 
 
 # --- the next version -----------------------------------------------------------------------------------------------------

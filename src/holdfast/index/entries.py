@@ -164,7 +164,7 @@ def file_entry(scope: str, name: str, data: bytes, file_id: FileId, modified: in
     )
 
 
-def unreadable_entry(scope: str, part: str, name: str, file_id: FileId, problem: str) -> IndexEntry:
+def unreadable_entry(scope: str, part: str, name: str, file_id: FileId, *, problem: str) -> IndexEntry:
     """Return the entry of a file that is not valid text, so that it is read once and reported."""
     return IndexEntry(
         scope=scope,

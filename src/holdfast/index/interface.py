@@ -196,7 +196,7 @@ class Index(Protocol):
         """Return the notes of some scopes, pinned notes first, then newest first; `only` those in quarantine (1) or not (0)."""
 
     def list_notes_after(
-        self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
+        self, last: Note, scopes: tuple[str, ...], *, type: str | None, tags: tuple[str, ...], most: int,
         only: int | None = None, archived: bool = False,
     ) -> list[Note]:  # fmt: skip
         """Return the notes that follow `last` in the order of `list_notes`."""
@@ -238,7 +238,7 @@ class Index(Protocol):
 
     def find_facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
-        last: Fact | None = None, most: int = -1, archived: bool = False,
+        *, last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """Return the facts of some scopes by subject, label and date, as settled among the files that state them."""
 
@@ -248,9 +248,7 @@ class Index(Protocol):
     def find_facts_at(self, names: Iterable[str], filter: SearchFilter, at: str, most: int) -> list[FoundFact]:
         """Return the facts that hold at a moment and have one of these names (folded) as subject or label."""
 
-    def find_stating_passages(
-        self, names: Iterable[str], filter: SearchFilter, now: str, most: int
-    ) -> list[StatingPassage]:
+    def find_stating_passages(self, names: Iterable[str], filter: SearchFilter, now: str, most: int) -> list[StatingPassage]:
         """Return the passages that state a fact which holds now and has one of these names (folded) as subject or label."""
 
     def find_stale_lines(self, scopes: tuple[str, ...], now: str) -> set[str]:

@@ -7,8 +7,10 @@ candidates to read, which of several files' facts hold.
 from __future__ import annotations
 
 from _thread import allocate_lock
+from _weakref import ref
 
 from holdfast.base.fork import on_fork
+from holdfast.base.ids import FileId
 from holdfast.formats.facts import Statement, find_outdated, normalize_name, resolve_statements, subject_key
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
@@ -39,6 +41,7 @@ from holdfast.index.results import (
     unsigned,
 )
 from holdfast.models import Fact, Note, Progress
+from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,22 +49,21 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
-    from holdfast.base.ids import FileId
-
     Contestable = TypeVar("Contestable", StatedFactRow, FoundFactRow, StatingPassage)
 
 _VERIFY_SECONDS = 600.0  # that a thread waits while another one checks a large index
 _TERM_BATCH = 5_000  # terms looked up at once
+IndexReset = DatabaseReset  # the index was not usable and has been replaced; fill it and query again
 
 
 class IndexQueries:
     """The part of `Index` that runs named statements; a database adds how it runs them, full-text search and writing."""
 
-    _verify_lock = allocate_lock()  # held while one thread checks the whole index
-    _verify_count, _was_damaged = 0, False  # how many checks there were, and the result of the last
-
     def __init__(self, quarantine: tuple[str, ...]) -> None:
         self._quarantine = quarantine  # the origins whose notes are in quarantine
+        self._verify_lock = allocate_lock()  # held while one thread checks the whole index
+        self._verify_count, self._was_damaged = 0, False  # how many checks there were, and the result of the last
+        _indexes.add(ref(self, _indexes.discard))
 
     # --- what a database adds -------------------------------------------------------------------------------------------------
 
@@ -185,7 +187,7 @@ class IndexQueries:
         )  # fmt: skip
 
     def list_notes_after(
-        self, last: Note, scopes: tuple[str, ...], type: str | None, tags: tuple[str, ...], most: int,
+        self, last: Note, scopes: tuple[str, ...], *, type: str | None, tags: tuple[str, ...], most: int,
         only: int | None = None, archived: bool = False,
     ) -> list[Note]:  # fmt: skip
         """Return the notes that follow `last` in the order of `list_notes`."""
@@ -256,7 +258,7 @@ class IndexQueries:
 
     def find_facts(
         self, scopes: tuple[str, ...], names: Iterable[str] | None, label: str | None, as_of: str | None,
-        last: Fact | None = None, most: int = -1, archived: bool = False,
+        *, last: Fact | None = None, most: int = -1, archived: bool = False,
     ) -> list[Fact]:  # fmt: skip
         """Return the facts of some scopes by subject, label and date, as settled among the files that state them.
 
@@ -383,7 +385,7 @@ class IndexQueries:
         """Return the inode, ctime and size of every indexed file of a folder, by name."""
         folder = self.find_folder(scope, part)
         rows = self._rows("file_ids", folder=folder.id) if folder else []
-        return {name: (unsigned(ino), ctime, size) for name, ino, ctime, size in rows}
+        return {name: FileId(unsigned(ino), ctime, size) for name, ino, ctime, size in rows}
 
     def file_id(self, scope: str, part: str, name: str) -> FileId | None:
         """Return the inode, ctime and size of an indexed file, or None."""
@@ -393,7 +395,7 @@ class IndexQueries:
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """Return the inode and the digest of an indexed file, or None."""
         file = self._find_file(scope, part, name)
-        return (file.file_id[0], file.digest) if file else None
+        return (file.file_id.inode, file.digest) if file else None
 
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""
@@ -447,7 +449,8 @@ class IndexQueries:
     def reset_if_damaged(self) -> bool:
         """Check the whole index, reset it if it is damaged, and return whether it was; threads share one check."""
         before = self._verify_count
-        waited = self._verify_lock.acquire(timeout=_VERIFY_SECONDS)
+        lock = self._verify_lock
+        waited = lock.acquire(timeout=_VERIFY_SECONDS)
         try:
             if self._verify_count == before:
                 damaged = bool(self.verify())
@@ -457,11 +460,15 @@ class IndexQueries:
             return self._was_damaged
         finally:
             if waited:
-                self._verify_lock.release()
+                lock.release()
+
+
+_indexes: set[ref[IndexQueries]] = set()
 
 
 def _after_fork() -> None:
-    IndexQueries._verify_lock = allocate_lock()  # a thread of the parent may have held it
+    for index in [index for reference in list(_indexes) if (index := reference())]:
+        index._verify_lock = allocate_lock()  # a thread of the parent may have held it
 
 
 on_fork(child=_after_fork)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import FileId
 from holdfast.base.record import Record
 from holdfast.models import Fact, Note, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from holdfast.base.ids import FileId
 
     ListedFile = tuple[str, int, int, int]  # key, id, inode and ctime of a note's file: these differ for another version
     Explanation = dict[int, dict[str, list[float]]]  # by passage and signal: its value, and what it adds to the score
@@ -68,7 +67,7 @@ class IndexedFile(Record):
     @property
     def file_id(self) -> FileId:
         """The inode, ctime and size of the file that was indexed."""
-        return unsigned(self.ino), self.ctime, self.size
+        return FileId(unsigned(self.ino), self.ctime, self.size)
 
 
 class NoteLocation(Record):
@@ -401,7 +400,14 @@ def decode_source(column: str) -> Source:
         return Source("user")
     origin, agent, client, session, *rest = column.split("\n")
     trust, made_from = (rest[0], tuple(rest[1:])) if rest else ("", ())
-    return Source(origin, agent or None, client or None, session or None, made_from, trust or None)
+    return Source(
+        origin=origin,
+        agent=agent or None,
+        client=client or None,
+        session=session or None,
+        made_from=made_from,
+        trust=trust or None,
+    )
 
 
 def decode_links(column: str) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from holdfast import sqlite
 from holdfast.index import sqlite_writer
 from holdfast.index.filters import SearchFilter, expand_fragments
-from holdfast.index.queries import IndexQueries
+from holdfast.index.queries import IndexQueries, IndexReset
 from holdfast.index.results import ListedNote
 from holdfast.index.sqlite_writer import folder_term
 from holdfast.models import Progress
-from holdfast.sqlite import Database, DatabaseReset
+from holdfast.sqlite import Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,19 +29,20 @@ SCHEMA = 16  # raise it when the schema or the tokenizer changes: the index is r
 _MOST_COUNTED = 20_000  # terms whose counts are cached
 _EXACT_COUNT = 5_000  # postings or passages up to which a term is counted exactly within some folders
 
-IndexReset = DatabaseReset  # the index was not usable and has been replaced; fill it and query again
-
 
 class SqliteIndex(IndexQueries):
     """The index of a home, as one process has it open."""
 
     def __init__(self, home: str, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
         super().__init__(quarantine)
-        self._file = home, "index.db", SQL, APPLICATION, SCHEMA, busy_seconds
-        self._database = Database(*self._file)
+        self._home, self._busy_seconds = home, busy_seconds
+        self._database = self._open_database()
         self._vectors: SqliteVectors | None = None
         self._term_counts: dict[tuple[str, str], int] = {}  # by folders and term,
         self._counted_at: object = None  # for this content of the index
+
+    def _open_database(self) -> Database:
+        return Database(self._home, "index.db", sql=SQL, application=APPLICATION, version=SCHEMA, seconds=self._busy_seconds)
 
     def _rows(self, statement: str, /, **values: Any) -> list[Any]:
         encoded = {name: json_list(value) if type(value) in (list, tuple) else value for name, value in values.items()}
@@ -227,7 +228,7 @@ class SqliteIndex(IndexQueries):
         from holdfast.index.verify import find_damage
 
         try:
-            return find_damage(Database(*self._file), SQL, progress)  # a connection of its own: nobody waits for it
+            return find_damage(self._open_database(), SQL, progress)  # a connection of its own: nobody waits for it
         except IndexReset as error:
             return str(error)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from _thread import RLock
 
 from holdfast.base.record import Record
+from holdfast.index.queries import IndexReset
 from holdfast.index.sqlite_writer import checksum
-from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from holdfast.index.interface import VectorIndex
 
     Fetch = Callable[[list[tuple[int, int]]], NDArray[Any]]  # reads the numbers of slots: (block, slot)
-    FoundVectors = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # of each: position of its passage, piece, unit vector
 
 SLOTS = 256  # of a block
 PIECES = 1 << 14  # vectors of a passage have numbers below this; the owner of a vector is `passage * PIECES + number`
@@ -61,6 +60,25 @@ class WaitingPassage(Record):
     doc: int
 
 
+class FoundVectors(Record):
+    """Vectors of some passages, each with the position of its passage (`owners`) and its piece (`numbers`)."""
+
+    owners: NDArray[Any]
+    numbers: NDArray[Any]
+    vectors: NDArray[Any]
+
+
+def join_vectors(parts: list[FoundVectors]) -> FoundVectors:
+    """Return the vectors of several folders, by passage and piece."""
+    import numpy as np
+
+    owners = np.concatenate([part.owners for part in parts])
+    numbers = np.concatenate([part.numbers for part in parts])
+    vectors = np.concatenate([part.vectors for part in parts])
+    order = np.lexsort((numbers, owners))
+    return FoundVectors(owners[order], numbers[order], vectors[order])
+
+
 class BlockWriter:
     """Writes vectors to blocks, within the transaction of its connection."""
 
@@ -71,8 +89,8 @@ class BlockWriter:
     def put(self, model: Model, rows: Iterable[tuple[int, int, NDArray[Any]]]) -> None:
         """Add vectors: (folder, owner, unit vector); an owner may have several."""
         by_folder: dict[int, list[tuple[int, NDArray[Any]]]] = {}
-        for folder, passage, vector in rows:
-            by_folder.setdefault(folder, []).append((passage, vector))
+        for folder, owner, vector in rows:
+            by_folder.setdefault(folder, []).append((owner, vector))
         for folder, vectors in by_folder.items():
             while vectors:
                 block, used = self._open_block(model, folder)
@@ -273,7 +291,7 @@ class FolderVectors:
             self._sorted = ids[order], order
         ids, order = self._sorted
         owners, found = find_runs(ids, passages)
-        return owners, ids[found] % PIECES, self._take_vectors(order[found], fetch)
+        return FoundVectors(owners, ids[found] % PIECES, self._take_vectors(order[found], fetch))
 
     def _take_vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
         import numpy as np
@@ -345,7 +363,8 @@ def _find_smallest(distances: NDArray[Any], most: int) -> NDArray[Any]:
 
 def _is_next_slot(slot: tuple[int, int], next_slot: tuple[int, int]) -> bool:
     """Return whether the second slot directly follows the first, so that both can be read at once."""
-    return slot[0] == next_slot[0] and slot[1] + 1 == next_slot[1]
+    block, number = slot
+    return (block, number + 1) == next_slot
 
 
 class SqliteVectors:
@@ -376,7 +395,7 @@ class SqliteVectors:
         for model in self.list_models():
             if (model.name, model.role) == (name, role):
                 return model
-        raise DatabaseReset("the catalogue went away while it was asked")  # as an index in memory can be
+        raise IndexReset("the catalogue went away while it was asked")  # as an index in memory can be
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         with self._database.transaction() as db:
@@ -412,12 +431,13 @@ class SqliteVectors:
         """Add the vectors and pieces of passages that were waiting, unless another process was faster; return the model."""
         last = done[-1].passage
         with self._database.transaction() as db:
-            present: set[Any] = {row[0] for row in db.execute(self._sql["still"], {"after": model.done, "last": last})}
+            present: set[Any] = {passage for (passage,) in db.execute(self._sql["still"], {"after": model.done, "last": last})}
             db.execute(self._sql["model_done"], {"model": model.id, "before": model.done, "done": last})
             if db.changes():
                 present_pieces = [piece | {"sum": checksum(piece)} for piece in pieces if piece["passage"] in present]
                 db.executemany(self._sql["add_piece"], present_pieces)
-                BlockWriter(db, self._sql).put(model, [row for row in rows if row[1] // PIECES in present])
+                still_wanted = [(folder, owner, vector) for folder, owner, vector in rows if owner // PIECES in present]
+                BlockWriter(db, self._sql).put(model, still_wanted)
         return next((known for known in self.list_models() if known.id == model.id), model)
 
     def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
@@ -428,15 +448,9 @@ class SqliteVectors:
 
     def vectors_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any]) -> FoundVectors:
         """Return the vectors of these passages, by passage and piece."""
-        import numpy as np
-
         with self._lock:
             parts = [self._refresh(model, folder).vectors_of(passages, self._fetch(model)) for folder in folders]
-        if len(parts) == 1:
-            return parts[0]
-        owners, numbers, vectors = (np.concatenate([part[column] for part in parts]) for column in range(3))
-        order = np.lexsort((numbers, owners))
-        return owners[order], numbers[order], vectors[order]
+        return parts[0] if len(parts) == 1 else join_vectors(parts)
 
     def _refresh(self, model: Model, folder: int) -> FolderVectors:
         """Return an up-to-date copy of a folder's vectors."""
@@ -454,7 +468,7 @@ class SqliteVectors:
     def _read(self, block: int) -> tuple[bytes, bytes, bytes]:
         row: tuple[bytes, bytes, bytes] | None = self._database.row("read_block", block=block)
         if row is None:
-            raise DatabaseReset("vectors went away while they were compared")  # of a model that is no longer in use
+            raise IndexReset("vectors went away while they were compared")  # of a model that is no longer in use
         return row
 
     def _fetch(self, model: Model) -> Fetch:
@@ -484,7 +498,7 @@ class SqliteVectors:
                             block_numbers = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
                             numbers[order[start:end]] = block_numbers.reshape(-1, model.dim)
                 except apsw.SQLError as error:
-                    raise DatabaseReset("vectors went away while they were compared") from error
+                    raise IndexReset("vectors went away while they were compared") from error
             return numbers
 
         return fetch

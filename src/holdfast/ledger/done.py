@@ -53,6 +53,22 @@ class Claim(Record):
     time: int
 
 
+class _Subject(Record):
+    """What a row says was done."""
+
+    number: int
+    kind: str
+    subject: str
+
+
+class _Cursor(Record):
+    """The row that a page ended with."""
+
+    time: int | None = None
+    source: int | None = None
+    number: int | None = None
+
+
 class Done:
     """Records of what was done, unique by agent, kind and subject."""
 
@@ -85,28 +101,29 @@ class Done:
     def mask(self, matches: Callable[[str], object]) -> int:
         """Replace each subject that matches by a keyed digest, so that only the fact that it was done is kept; return how
         many there were. Where the kind matches, the row is deleted."""
-        rows = [row for row in self._database.read_current("done.subjects") if matches(row[1]) or matches(row[2])]
+        rows = [_Subject(*row) for row in self._database.read_current("done.subjects")]
+        matching = [row for row in rows if matches(row.kind) or matches(row.subject)]
 
         def mask_rows(transaction: Transaction) -> None:
-            for number, kind, subject in rows:
-                if matches(kind):
-                    transaction.run("done.remove", number=number)
+            for row in matching:
+                if matches(row.kind):
+                    transaction.run("done.remove", number=row.number)
                 else:
-                    transaction.run("done.mask", number=number, subject=self._digest(subject))
+                    transaction.run("done.mask", number=row.number, subject=self._digest(row.subject))
 
-        if rows:
+        if matching:
             self._database.write(mask_rows, retry_after_reset=False)
-        return len(rows)
+        return len(matching)
 
     def list_page(
         self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,
         cursor: str | None = None,
     ) -> tuple[List[DoneItem], str | None]:  # fmt: skip
         """Return what was done and reviewed, newest first, and the cursor of the next page."""
-        time, source, number = _parse_cursor(cursor)
+        after = _parse_cursor(cursor)
         rows = self._database.read_current(
-            "done.page", agent=agent, kind=kind, subject=subject, review=REVIEW, time=time, source=source, number=number,
-            most=limit + 1,
+            "done.page", agent=agent, kind=kind, subject=subject, review=REVIEW, time=after.time, source=after.source,
+            number=after.number, most=limit + 1,
         )  # fmt: skip
         found = [(source, DoneItem(*fields)) for source, *fields in rows]
         items = [item for _, item in found[:limit]]
@@ -219,12 +236,11 @@ def _claim_subject(agent: str, owner: str, repo: str, pr: int) -> str:
     return "\0".join(["review", agent, owner, repo, str(pr)])
 
 
-def _parse_cursor(cursor: str | None) -> tuple[int | None, int | None, int | None]:
-    """Return time, source and number of the row that a page ended with."""
+def _parse_cursor(cursor: str | None) -> _Cursor:
+    """Return the row that a page ended with; an empty one for the first page."""
     if cursor is None:
-        return None, None, None
+        return _Cursor()
     parts = cursor.split("-")
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
         raise UsageError(f"{cursor[:60]!r} is not a cursor", "Give the `next` of the page before")
-    time, source, number = [int(part) for part in parts]
-    return time, source, number
+    return _Cursor(*[int(part) for part in parts])

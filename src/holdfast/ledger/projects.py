@@ -68,10 +68,11 @@ class ProjectLinks:
         rows = self._database.read_or_empty("places")
         return [Location(str(id), str(nonce), os.fsdecode(bytes(path))) for id, nonce, path in rows]
 
-    def find_location(self, id: str) -> tuple[str, str] | None:
-        """Return the nonce and the path of a marker or a checkout, as last seen."""
-        rows = self._database.read_or_empty("place", id=id)
-        return (str(rows[0][0]), os.fsdecode(rows[0][1])) if rows else None
+    def find_location(self, id: str) -> Location | None:
+        """Return where a marker or a checkout was last seen."""
+        for nonce, path in self._database.read_or_empty("place", id=id):
+            return Location(id, str(nonce), os.fsdecode(path))
+        return None
 
     def put_location(self, id: str, nonce: str, path: str) -> None:
         """Remember where a marker or a checkout is."""

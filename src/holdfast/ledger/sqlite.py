@@ -56,6 +56,7 @@ class SqliteLedger:
     def __init__(self, home: str, lock_seconds: float = 30) -> None:
         self._home = home
         self.database = SqliteLedgerDatabase(home, lock_seconds)
+        self.purge_flags = PurgeFlagFiles(home)
         self.projects = ProjectLinks(self.database)
         self.usage = Usage(self.database)
         self.sessions = Sessions(self.database)
@@ -71,7 +72,7 @@ class SqliteLedger:
         if self._purges is None:
             from holdfast.ledger.purges import Purges
 
-            self._purges = Purges(self.database, PurgeFlagFiles(self._home))
+            self._purges = Purges(self.database, self.purge_flags)
         return self._purges
 
     @property
@@ -158,7 +159,7 @@ class SqliteLedgerDatabase:
     def __init__(self, home: str, lock_seconds: float) -> None:
         self.home = home
         self._path = os.path.join(home, FILE)
-        self.file = _LedgerFile(home, FILE, SQL, _APPLICATION, _VERSION, lock_seconds)
+        self.file = _LedgerFile(home, FILE, sql=SQL, application=_APPLICATION, version=_VERSION, seconds=lock_seconds)
         self.unreadable: str | None = None  # why the last `read_or_empty` found nothing
 
     @property
@@ -302,40 +303,22 @@ class _LedgerFile(Database):
     """The file: a damaged one is set aside, and one that a newer Holdfast wrote is left alone."""
 
     is_source_of_truth = True
-    _holds_lock = False
 
     def remove_files(self, path: str) -> None:
         if os.path.lexists(path):
             sqlite.set_aside(path, f"{path}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
-    def _has_own_schema(self, db: apsw.Connection) -> bool:
-        """Return whether this is a ledger of this version; migrate an older one, or read it as it is if it is read-only."""
-        version = db.pragma("user_version")
-        if db.pragma("application_id") == self._application and isinstance(version, int) and 1 <= version < _VERSION:
-            if db.readonly("main"):
-                for name in _EMPTY_TABLES[version - 1 :]:
-                    db.execute(self._sql[name]).fetchall()
-                return True
-            if self._holds_lock:
-                self._migrate(db)
-            else:
-                with Lock(self._home, os.path.basename(self._path), self._seconds):
-                    self._migrate(db)
-        return super()._has_own_schema(db)
+    def adapt_read_only(self, db: apsw.Connection) -> None:
+        """Add the tables that an older ledger has not, empty and for this connection only."""
+        for name in _EMPTY_TABLES[db.pragma("user_version") - 1 :]:
+            db.execute(SQL[name]).fetchall()
 
-    def _create_file(self) -> apsw.Connection:
-        self._holds_lock = True
-        try:
-            return super()._create_file()
-        finally:
-            self._holds_lock = False
-
-    def _migrate(self, db: apsw.Connection) -> None:
+    def migrate(self, db: apsw.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         try:
             version = db.pragma("user_version")  # another process may have migrated it meanwhile
             for name in _MIGRATIONS[version - 1 :]:
-                db.execute(self._sql[name]).fetchall()
+                db.execute(SQL[name]).fetchall()
             db.execute(f"PRAGMA user_version={_VERSION:d}").fetchall()
             db.execute("COMMIT")
         except BaseException:

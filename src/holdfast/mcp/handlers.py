@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.base.invisible import find_kinds
-from holdfast.base.record import Record
+from holdfast.base.record import Record, computed_names, field_names
 from holdfast.errors import UsageError
 from holdfast.safety.validate import hide_secrets
 
@@ -145,7 +145,7 @@ def _has_content(name: str, value: object) -> bool:
 
 def _plain(record: Record) -> Arguments:
     shown = {}
-    for name in (*record._fields, *record._computed):
+    for name in (*field_names(type(record)), *computed_names(type(record))):
         value = getattr(record, name)
         if isinstance(value, Record):
             value = str(value) if type(value).__name__ == "Scope" else to_plain_data(value)

@@ -102,66 +102,66 @@ class Tool(Record):
 
 TOOLS = (
     Tool(
-        "memory_store", guidance.STORE, handlers.store, markdown.format_store,
-        {
+        "memory_store", guidance.STORE, verb=handlers.store, show=markdown.format_store,
+        arguments={
             "text": _text(), "key": _text("a-z, 0-9, -"), "scope": _SCOPE, "type": _TYPE,
             "tags": _TAGS, "valid_from": _text("YYYY-MM-DD"), "valid_to": _text(),
             "pinned": _flag(), "origin": _ORIGIN, "made_from": _MADE_FROM,
             "expected": _text("Version you read; refused if changed since."), "redact": _REDACT,
         },
-        ("text",), writes=True,
+        needed=("text",), writes=True,
     ),
     Tool(
-        "memory_recall", guidance.RECALL, handlers.recall, markdown.format_recall,
-        {
+        "memory_recall", guidance.RECALL, verb=handlers.recall, show=markdown.format_recall,
+        arguments={
             "query": _text(), "scope": _SCOPE, "type": _TYPE, "tags": _TAGS, "limit": _LIMIT,
             "as_of": _text("True then."), "known_at": _text("Recorded by then."),
             "mode": _text("", *MODES), "sort": _text("", *SORTS), "kind": _text("", *PARTS),
         },
-        (),
+        needed=(),
     ),
     Tool(
-        "memory_forget", guidance.FORGET, handlers.forget, markdown.format_forget, {"key": _text(), "scope": _SCOPE}, ("key",),
-        writes=True, destroys=True,
+        "memory_forget", guidance.FORGET, verb=handlers.forget, show=markdown.format_forget,
+        arguments={"key": _text(), "scope": _SCOPE}, needed=("key",), writes=True, destroys=True,
     ),
     Tool(
-        "memory_search", guidance.SEARCH, handlers.search, markdown.format_search,
-        {"query": _text(), "limit": _LIMIT}, ("query",),
+        "memory_search", guidance.SEARCH, verb=handlers.search, show=markdown.format_search,
+        arguments={"query": _text(), "limit": _LIMIT}, needed=("query",),
     ),
     Tool(
-        "memory_get", guidance.GET, handlers.get, markdown.format_get,
-        {
+        "memory_get", guidance.GET, verb=handlers.get, show=markdown.format_get,
+        arguments={
             "key": _text(), "scope": _SCOPE, "as_of": _text(), "path": _text(), "from": _number(1),
             "lines": _number(1),
         },
-        (),
+        needed=(),
     ),
     Tool(
-        "memory_history", guidance.HISTORY, handlers.history, markdown.format_history,
-        {
+        "memory_history", guidance.HISTORY, verb=handlers.history, show=markdown.format_history,
+        arguments={
             "key": _text(), "scope": _SCOPE, "turn": _text(), "before": _number(0, 100),
             "after": _number(0, 100),
         },
-        (),
+        needed=(),
     ),
     Tool(
-        "memory_fact", guidance.FACT, handlers.fact, markdown.format_facts,
-        {
+        "memory_fact", guidance.FACT, verb=handlers.fact, show=markdown.format_facts,
+        arguments={
             "subject": _text(), "label": _text(), "value": _text(), "on": _text(),
             "many": _flag("Keep the other values."), "scope": _SCOPE, "origin": _ORIGIN, "made_from": _MADE_FROM,
             "redact": _REDACT, "as_of": _text(), "history": _flag(),
         },
-        ("subject",), writes=True,
+        needed=("subject",), writes=True,
     ),
     Tool(
-        "memory_file", guidance.FILE, handlers.file, markdown.format_file,
-        {
+        "memory_file", guidance.FILE, verb=handlers.file, show=markdown.format_file,
+        arguments={
             "command": _text("", *handlers.COMMANDS), "path": _text(),
             "view_range": _list("integer", "[first, last]; -1 = end"), "file_text": _text(), "old_str": _text(),
             "new_str": _text(), "insert_line": _number(0), "insert_text": _text(),
             "old_path": _text(), "new_path": _text(), "scope": _SCOPE, "redact": _REDACT,
         },
-        ("command",), writes=True, destroys=True,
+        needed=("command",), writes=True, destroys=True,
     ),
 )  # fmt: skip
 

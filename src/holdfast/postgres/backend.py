@@ -32,8 +32,8 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Post
     """Return the backend that the settings name, as this caller sees it; connections are opened when they are needed."""
     settings = make_settings(config, agent, all_agents)
     store = PostgresStore(settings, config.home, config.lock_seconds)
-    index = PostgresIndex(settings, config.lock_seconds, config.quarantine)
-    index.stored_files = changes.SQL["existing_files"]
+    stored_files = changes.SQL["existing_files"]
+    index = PostgresIndex(settings, config.lock_seconds, config.quarantine, stored_files=stored_files)
     ledger = PostgresLedger(settings, config.lock_seconds)
     return PostgresBackend(store, index, ledger, PostgresChanges(store, index, config.lock_seconds))
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.base.ids import FileId
 from holdfast.postgres import Database, statements
 from holdfast.store.changes import FolderChange
 from holdfast.store.interface import Entry
@@ -18,13 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
-    from holdfast.base.ids import FileId
     from holdfast.postgres.index import PostgresIndex
     from holdfast.postgres.store import PostgresStore
 
     T = TypeVar("T")
 
 SQL = statements(__file__)
+
+
+class _RecentFile(NamedTuple):
+    """A file that changed lately, in the store and in the index; None where it is in only one of them."""
+
+    folder_difference: int  # between the fingerprints of the whole folder, in the store and in the index
+    name: str
+    inode: int | None
+    changed: int
+    size: int
+    fingerprint: int
+    indexed_inode: int | None
+    indexed_changed: int | None
+    indexed_fingerprint: int
 
 
 class _ThreadState(local):
@@ -65,16 +79,16 @@ class PostgresChanges:
         Mostly another writer is between its two steps: it has stored a note and not yet indexed it.
         """
         changed, deleted, difference = [], [], 0
-        rows = self._database.rows("compare_recent", scope=scope, part=part)
-        for _, name, id, changed_at, size, fingerprint, indexed_id, indexed_at, indexed_fingerprint in rows:
-            if (id, changed_at) == (indexed_id, indexed_at):
+        files = [_RecentFile(*row) for row in self._database.rows("compare_recent", scope=scope, part=part)]
+        for file in files:
+            if (file.inode, file.changed) == (file.indexed_inode, file.indexed_changed):
                 continue
-            difference ^= fingerprint ^ indexed_fingerprint
-            if id is None:
-                deleted.append(name)
+            difference ^= file.fingerprint ^ file.indexed_fingerprint
+            if file.inode is None:
+                deleted.append(file.name)
             else:
-                changed.append(Entry(name, (id, changed_at, size), regular=True))
-        if not rows or difference != rows[0][0]:
+                changed.append(Entry(file.name, FileId(file.inode, file.changed, file.size), regular=True))
+        if not files or difference != files[0].folder_difference:
             return FolderChange(scope, part)
         return FolderChange(scope, part, changed, tuple(deleted))
 

@@ -95,11 +95,18 @@ class PostgresIndex(IndexQueries):
     file_state = 1, 0  # there is no file that could be replaced or closed
     in_memory = ""
 
-    def __init__(self, settings: PostgresSettings, busy_seconds: float, quarantine: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        settings: PostgresSettings,
+        busy_seconds: float,
+        quarantine: tuple[str, ...] = (),
+        *,
+        stored_files: str = "",  # the statement that reads which files are in the store, if that is in the same database
+    ) -> None:
         super().__init__(quarantine)
         self._database = IndexDatabase(settings, busy_seconds)
         self.vectors = PostgresVectors(self._database)
-        self.stored_files = ""  # the statement that reads which files are in the store, if that is in the same database
+        self._stored_files = stored_files
         self._term_counts: dict[tuple[tuple[int, ...], str], tuple[int, int, float]] = {}  # see _count
 
     def _rows(self, statement: str, /, **values: Any) -> list[Any]:
@@ -151,12 +158,12 @@ class PostgresIndex(IndexQueries):
         Where the store is in the same database, it is read under the folder's lock whether the files are current, so that what
         was purged meanwhile does not come back. Otherwise `is_current` is called before.
         """
-        current = [(entry, replaced) for entry, replaced in entries if self.stored_files or is_current(entry)]
+        current = [(entry, replaced) for entry, replaced in entries if self._stored_files or is_current(entry)]
         if not current:
             return
 
         def write(db: Session) -> None:
-            change = Change(db, SQL, files_by_folder([entry for entry, _ in current]), self.stored_files)
+            change = Change(db, SQL, files_by_folder([entry for entry, _ in current]), self._stored_files)
             for entry, replaced in current:
                 if change.is_current(entry):
                     change.put(entry, replaced)

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from zlib import crc32
 
-from holdfast.base.ids import file_fingerprint
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.index.results import IndexedFile
 from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
 from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from holdfast.base.ids import FileId
     from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
@@ -75,7 +74,7 @@ class Change:
             return True
         stored = self._folders.stored.get((entry.scope, entry.part, clean_text(entry.name)))
         if stored is not None and entry.part == "transcripts":
-            return stored[0] == entry.file_id[0] and stored[2] >= entry.file_id[2]
+            return stored.inode == entry.file_id.inode and stored.size >= entry.file_id.size
         return stored == entry.file_id
 
     def put(self, entry: IndexEntry, replaced: FileId | None) -> None:
@@ -202,7 +201,7 @@ class _Folders:
         self.ids[scope, part] = folder
         self.doc_ids[:0], self.passage_ids[:0] = doc_ids[::-1], passage_ids[::-1]
         self.indexed.update({(folder, name): IndexedFile(*row) for name, *row in indexed.fetchall()})
-        self.stored.update({(scope, part, name): tuple(id) for name, *id in (stored.fetchall() if stored else ())})
+        self.stored.update({(scope, part, name): FileId(*id) for name, *id in (stored.fetchall() if stored else ())})
 
     def mix(self, folder: int, mix: int) -> None:
         self._mixes[folder] = self._mixes.get(folder, 0) ^ mix

@@ -13,7 +13,7 @@ from operator import xor
 from typing import NamedTuple
 
 from holdfast.base import dates
-from holdfast.base.ids import file_fingerprint
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.config import hide_password
 from holdfast.errors import Busy, Conflict, Unsure
 from holdfast.postgres import Database, Lock, statements
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.postgres.connection import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import PostgresTree
-    from holdfast.store.interface import Check, Document, FileId, FileRef, NoteWrite
+    from holdfast.store.interface import Check, Document, FileRef, NoteWrite
 
 SQL = statements(__file__)
 _BATCH = 500  # documents that one statement writes
@@ -109,7 +109,7 @@ class PostgresStore:
 
     def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
         for name, inode, changed, size in self.database.rows("entries", scope=scope_folder, part=part):
-            yield Entry(name, (inode, changed, size), regular=True)
+            yield Entry(name, FileId(inode, changed, size), regular=True)
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         row = self.database.row("fingerprint", scope=scope_folder, part=part)
@@ -163,7 +163,7 @@ class PostgresStore:
 
     def file_ids(self, scope_folder: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         rows = self.database.rows("file_ids", scope=scope_folder, part=part, names=names)
-        found = {name: (inode, changed, size) for name, inode, changed, size, _ in rows}
+        found = {name: FileId(inode, changed, size) for name, inode, changed, size, _ in rows}
         return {name: found.get(name) for name in names}
 
     def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
@@ -186,7 +186,7 @@ class PostgresStore:
             found = self._find_documents(db, scope.folder, part, [name]).get(name)
             if found and expected is not None and found.file_id != expected:
                 raise Changed
-            erased.record(found.file_id[0] if found else 0)
+            erased.record(found.file_id.inode if found else 0)
             if found:
                 db.execute(SQL["delete_document"], {"scope": scope.folder, "part": part, "name": name})
                 self.change_folder(db, scope.folder, part, found.fingerprint)
@@ -263,8 +263,8 @@ class PostgresStore:
         now, names, new_names = time.time_ns(), [move.name for move in moves], [move.new_name for move in moves]
         fingerprints = []
         for move in moves:
-            inode, _, size = found[move.name].file_id
-            fingerprints.append(fingerprint_document(target, move.new_name, (inode, now, size)))
+            file_id = found[move.name].file_id
+            fingerprints.append(fingerprint_document(target, move.new_name, FileId(file_id.inode, now, file_id.size)))
         row = {"scope": scope_folder, "part": source, "to_part": target, "changed": now}
         db.execute(SQL["move_documents"], {**row, "names": names, "to_names": new_names, "mixes": fingerprints})
         self.change_folder(db, scope_folder, source, combine([found[name].fingerprint for name in names]), names=names)
@@ -448,7 +448,7 @@ class PostgresStore:
     def _find_documents(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, StoredDocument]:
         """Return the documents that exist, by name."""
         rows = db.execute(SQL["file_ids"], {"scope": scope_folder, "part": part, "names": names})
-        return {name: StoredDocument((inode, changed, size), mix) for name, inode, changed, size, mix in rows}
+        return {name: StoredDocument(FileId(inode, changed, size), mix) for name, inode, changed, size, mix in rows}
 
 
 class ErasedInode:
@@ -514,7 +514,7 @@ def combine(fingerprints: list[int]) -> int:
 
 def make_pending(part: str, name: str, data: bytes, expected: FileId | None, *, modified: int | None = None) -> PendingDocument:
     """Return a document to write, with a new id."""
-    file_id = make_inode(), time.time_ns(), len(data)
+    file_id = FileId(make_inode(), time.time_ns(), len(data))
     return PendingDocument(
         name=name,
         data=data,
@@ -558,4 +558,4 @@ def _make_columns(scope_folder: str, part: str, documents: list[PendingDocument]
 
 def make_content(data: bytes, inode: int, changed: int, modified: int) -> FileContent:
     """Return a document from the columns of its row."""
-    return FileContent(bytes(data), (inode, changed, len(data)), modified)
+    return FileContent(bytes(data), FileId(inode, changed, len(data)), modified)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from holdfast.base.ids import FileId
 from holdfast.errors import Busy
 from holdfast.postgres.store import SQL, ErasedInode, fingerprint_document, make_inode
 from holdfast.store import layout
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.postgres import Session
     from holdfast.postgres.store import PostgresStore
-    from holdfast.store.interface import Compose, FileId, Transcript
+    from holdfast.store.interface import Compose, Transcript
 
 _CHUNK_BYTES = 256 * 1024
 
@@ -37,7 +38,7 @@ class TranscriptRow(NamedTuple):
 
     @property
     def file_id(self) -> FileId:
-        return self.inode, self.changed, self.size
+        return FileId(self.inode, self.changed, self.size)
 
 
 class PostgresTranscript:
@@ -178,7 +179,7 @@ class PostgresTranscript:
             if row is None or other is not None:
                 return
             now = time.time_ns()
-            fingerprint = target._fingerprint((row.inode, now, row.size))
+            fingerprint = target._fingerprint(FileId(row.inode, now, row.size))
             values = {"to_part": target.part, "to_name": target.name, "changed": now, "mix": fingerprint}
             db.execute(SQL["move_transcript"], {**source._key, **values})
             source._change_folder(db, row.fingerprint)
@@ -253,7 +254,7 @@ class PostgresTranscripts:
 
     def _list_entries(self, part: str) -> list[Entry]:
         rows = self._store.database.rows("transcripts", scope=self._scope, part=part)
-        entries = [Entry(name, (inode, changed, size), regular=True) for name, inode, changed, size in rows]
+        entries = [Entry(name, FileId(inode, changed, size), regular=True) for name, inode, changed, size in rows]
         return [entry for entry in entries if entry.name.endswith(TRANSCRIPT_SUFFIX)]
 
 

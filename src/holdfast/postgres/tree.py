@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from holdfast.base.ids import FileId
 from holdfast.errors import Conflict, Damaged, InvalidPath
 from holdfast.postgres.store import SQL, combine, fingerprint_document, make_content, make_pending, queue_writes
 from holdfast.store.interface import Changed, no_check
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.postgres import Session
     from holdfast.postgres.store import PostgresStore
-    from holdfast.store.interface import Check, Entry, FileContent, FileId
+    from holdfast.store.interface import Check, Entry, FileContent
 
 _PARTS = ("files", "folders")
 
@@ -154,7 +155,7 @@ class PostgresTree:
         path = "/".join(parts)
         values = {"scope": self._scope, "name": path, "prefix": f"{path}/"}
         rows = self._database.rows("list_below", **values) if db is None else db.execute(SQL["list_below"], values).fetchall()
-        found = [TreeRow(part, name, (inode, changed, size), mix) for part, name, inode, changed, size, mix in rows]
+        found = [TreeRow(part, name, FileId(inode, changed, size), mix) for part, name, inode, changed, size, mix in rows]
         return sorted(found, key=lambda row: row.name) if any(row.name == path for row in found) else []
 
     def _move_rows(self, db: Session, found: list[TreeRow], prefix_length: int, new_path: str) -> None:
@@ -165,7 +166,7 @@ class PostgresTree:
             new_names = [new_path + row.name[prefix_length:] for row in rows]
             fingerprints = [0] * len(rows)
             if part == "files":
-                moved = [(row.file_id[0], now, row.file_id[2]) for row in rows]
+                moved = [FileId(row.file_id.inode, now, row.file_id.size) for row in rows]
                 fingerprints = [fingerprint_document(part, *pair) for pair in zip(new_names, moved, strict=True)]
             added += fingerprints
             values = {"scope": self._scope, "part": part, "to_part": part, "changed": now, "mixes": fingerprints}

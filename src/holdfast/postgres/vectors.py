@@ -14,10 +14,21 @@ from collections import Counter, OrderedDict
 
 from holdfast.base.record import Record
 from holdfast.errors import Trouble
-from holdfast.index.vectors import EXACT, PIECES, Model, WaitingPassage, find_runs, pack, top_passages, unpack
+from holdfast.index.queries import IndexReset
+from holdfast.index.vectors import (
+    EXACT,
+    PIECES,
+    FoundVectors,
+    Model,
+    WaitingPassage,
+    find_runs,
+    join_vectors,
+    pack,
+    top_passages,
+    unpack,
+)
 from holdfast.postgres import statements, vector_problem
 from holdfast.postgres.index_text import clean_values
-from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from holdfast.index.interface import VectorIndex
-    from holdfast.index.vectors import FoundVectors
     from holdfast.postgres import Session
     from holdfast.postgres.index import IndexDatabase
 
@@ -89,7 +99,7 @@ class Copy:
     def vectors_of(self, passages: NDArray[Any]) -> FoundVectors:
         """Return the vectors of these passages."""
         positions, found = find_runs(self._owners, passages)
-        return positions, self._owners[found] % PIECES, self._rows[found]
+        return FoundVectors(positions, self._owners[found] % PIECES, self._rows[found])
 
 
 _copies: OrderedDict[tuple[str, int, int], Copy] = OrderedDict()  # by address, model and folder; the last used at the end
@@ -140,7 +150,7 @@ class PostgresVectors:
         self._write_exclusively("add_model", name=name, dim=dim, role=role, setting=setting)
         added = self._find_model(name, role)
         if added is None:
-            raise DatabaseReset("the catalogue went away while it was asked")
+            raise IndexReset("the catalogue went away while it was asked")
         return added
 
     def _find_model(self, name: str, role: str) -> Model | None:
@@ -275,10 +285,8 @@ class PostgresVectors:
             parts.append(self._read_wide(model, wide, passages))
         if len(parts) == 1:
             return parts[0]
-        none = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, model.dim), np.float32)
-        owners, numbers, rows = (np.concatenate([part[column] for part in [none, *parts]]) for column in range(3))
-        order = np.lexsort((numbers, owners))
-        return owners[order], numbers[order], rows[order]
+        none = FoundVectors(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, model.dim), np.float32))
+        return join_vectors([none, *parts])
 
     def _read_wide(self, model: Model, folders: list[int], passages: NDArray[Any]) -> FoundVectors:
         copy = Copy.empty(model.dim)

@@ -13,6 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    class Location(Protocol):
+        """The folder in which a marker or a checkout was last seen."""
+
+        @property
+        def nonce(self) -> str: ...
+        @property
+        def path(self) -> str: ...
+
     class Registry(Protocol):
         """Durable records about projects, kept in the ledger."""
 
@@ -22,8 +30,8 @@ if TYPE_CHECKING:
         def link(self, alias: str, project: str, instead: str | None = None) -> None:
             """Link an alias to a project; the first writer wins, unless the alias still leads to `instead`."""
 
-        def find_location(self, id: str) -> tuple[str, str] | None:
-            """Return the nonce and path where a marker or checkout was last seen."""
+        def find_location(self, id: str) -> Location | None:
+            """Return where a marker or checkout was last seen."""
 
         def put_location(self, id: str, nonce: str, path: str) -> None:
             """Record where a marker or checkout is."""
@@ -51,24 +59,19 @@ class Marker(Record):
 def is_valid_here(marker: Marker, registry: Registry) -> bool:
     """Return whether the marker was written for this folder, or for a folder that moved here."""
     location = registry.find_location(marker.id)
-    if location is None:
+    if location is None or location.nonce != marker.nonce:
         return False
-    nonce, path = location
-    if nonce != marker.nonce:
-        return False
-    if is_same_folder(path, marker.folder):
+    if is_same_folder(location.path, marker.folder):
         return True
-    original = read_marker(path)
+    original = read_marker(location.path)
     return original is None or original.nonce != marker.nonce
 
 
 def record_location(id: str, nonce: str, path: str, registry: Registry) -> None:
     """Record where a marker, checkout or folder is, unless the registry has this location already."""
     known = registry.find_location(id)
-    if known is not None:
-        known_nonce, known_path = known
-        if known_nonce == nonce and is_same_folder(known_path, path):
-            return
+    if known is not None and known.nonce == nonce and is_same_folder(known.path, path):
+        return
     registry.put_location(id, nonce, path)
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.project.git import Repository
-    from holdfast.project.marker import Registry
+    from holdfast.project.marker import Location, Registry
 
 
 FOLDER_PREFIX, CLONE_PREFIX = "folder:", "clone:"  # locations in the ledger: of a folder without a remote, and with one
@@ -165,14 +165,14 @@ class _CachedRegistry:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._links: dict[str, str | None] = {}
-        self._locations: dict[str, tuple[str, str] | None] = {}
+        self._locations: dict[str, Location | None] = {}
 
     def find_project(self, alias: str) -> str | None:
         if alias not in self._links:
             self._links[alias] = self._registry.find_project(alias)
         return self._links[alias]
 
-    def find_location(self, id: str) -> tuple[str, str] | None:
+    def find_location(self, id: str) -> Location | None:
         if id not in self._locations:
             self._locations[id] = self._registry.find_location(id)
         return self._locations[id]
@@ -221,10 +221,10 @@ class _Evidence:
             return False
         for alias, project in self.registry.list_links().items():
             location = self.registry.find_location(alias) if alias.startswith("git:") and project == id else None
-            if location is not None:
-                _, path = location
-                if not is_same_folder(path, git_folder) and _is_same_id(alias, read_id(path)):
-                    return True
+            if location is None or is_same_folder(location.path, git_folder):
+                continue
+            if _is_same_id(alias, read_id(location.path)):
+                return True
         return False
 
     def has_notes(self, id: str) -> bool:
@@ -348,10 +348,9 @@ class _Evidence:
         location = self.registry.find_location(id) if id else None
         if id is None or location is None:
             return id
-        _, path = location
-        if is_same_folder(path, self.candidates.git_folder):
+        if is_same_folder(location.path, self.candidates.git_folder):
             return id
-        return self._copy_id(id) if still_exists(path) or self.registry.find_project(self._copy_id(id)) else id
+        return self._copy_id(id) if still_exists(location.path) or self.registry.find_project(self._copy_id(id)) else id
 
     def _copy_id(self, id: str) -> str:
         """Return the id of a copy of the repository with this id; it depends on the path."""

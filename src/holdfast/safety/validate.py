@@ -72,6 +72,11 @@ def decode_text(value: object) -> str:
             value = value.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidText(f"not UTF-8: byte {error.start}", "Convert the text to UTF-8 first") from None
+    return require_text(value)
+
+
+def require_text(value: object) -> str:
+    """Return a text; raise UsageError if it is not a string."""
     if not isinstance(value, str):
         raise UsageError(Template(field("text"), f" must be a string, not {type(value).__name__}"), "Give it as text")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.base.record import Record
 from holdfast.formats.facts import ALIAS_LABELS, alias_names, normalize_name
 from holdfast.index import tokenizer
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from holdfast.index.filters import SearchFilter
     from holdfast.index.interface import Index
     from holdfast.index.results import FoundFact
-    from holdfast.models import Fact
 
 _NAME_WORDS = 4  # that a name has at most
 _MOST_PASSAGES = 200  # that this search returns
@@ -21,6 +21,14 @@ _MOST_FACTS = 2000  # that are rated
 _SUBJECT, _SUBJECT_AND_LABEL = 0.5, 1.0  # how well a fact answers whose subject, or subject and label, are in the query
 _LEAST, _NEAR_BEST = 0.5, 0.75  # how well a fact must answer: at all, and compared with the best
 _FULL_MATCH, _SUBJECT_MATCH, _LABEL_MATCH = 1.0, 0.6, 0.4  # signals of a passage by what its fact shares with the query
+
+
+class RatedFact(Record):
+    """A fact, how well it answers a query (0 to 1), and the share of the query's terms that it has."""
+
+    found: FoundFact
+    rating: float
+    share: float
 
 
 def match_facts(index: Index, query: str, filter: SearchFilter, now: str) -> dict[int, float]:
@@ -39,8 +47,8 @@ def match_facts(index: Index, query: str, filter: SearchFilter, now: str) -> dic
     return found
 
 
-def find_answers(index: Index, query: str, filter: SearchFilter, at: str, most: int) -> list[tuple[FoundFact, float]]:
-    """Return the facts that held at a moment and answer a query, best first, each with how well it answers (0 to 1).
+def find_answers(index: Index, query: str, filter: SearchFilter, at: str, most: int) -> list[RatedFact]:
+    """Return the facts that held at a moment and answer a query, best first.
 
     A fact answers if it has most words of the query, or if the query names its subject. Facts that answer less well than the
     best are left out.
@@ -54,19 +62,19 @@ def find_answers(index: Index, query: str, filter: SearchFilter, at: str, most: 
     names = sorted(named.union(index.find_subjects(matched, filter.scopes)))
     found = index.find_facts_at(names, filter, at, _MOST_FACTS)
     newest = sorted(found, key=lambda found_fact: found_fact.fact.valid_from, reverse=True)
-    rated = [(*_rate(found_fact.fact, terms, named), found_fact) for found_fact in newest]
-    min_rating = max(_LEAST, _NEAR_BEST * max([rating for rating, _, _ in rated], default=0.0))
-    best = sorted(rated, key=lambda row: (-row[0], -row[1]))[:most]  # stable: of equal ratings the newest first
-    return [(found_fact, rating) for rating, _, found_fact in best if rating >= min_rating]
+    rated = [_rate(found_fact, terms, named) for found_fact in newest]
+    min_rating = max(_LEAST, _NEAR_BEST * max([one.rating for one in rated], default=0.0))
+    best = sorted(rated, key=lambda one: (-one.rating, -one.share))[:most]  # stable: of equal ratings the newest first
+    return [one for one in best if one.rating >= min_rating]
 
 
-def _rate(fact: Fact, terms: set[str], named: set[str]) -> tuple[float, float]:
-    """Return how well a fact answers, and the share of the query's terms that it has."""
+def _rate(found: FoundFact, terms: set[str], named: set[str]) -> RatedFact:
+    fact = found.fact
     has_label = not terms.isdisjoint(tokenizer.query_terms(fact.label))
     share = len(terms.intersection(tokenizer.query_terms(f"{fact.subject} {fact.label} {fact.value}"))) / len(terms)
     if normalize_name(fact.subject) not in named:
-        return share, share
-    return max(share, _SUBJECT_AND_LABEL if has_label else _SUBJECT), share
+        return RatedFact(found, share, share)
+    return RatedFact(found, max(share, _SUBJECT_AND_LABEL if has_label else _SUBJECT), share)
 
 
 def find_names(query: str) -> set[str]:

@@ -85,14 +85,14 @@ class HybridSearch:
         _searches.add(ref(self, _searches.discard))
 
     def search(
-        self, query: str, filter: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
+        self, query: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
     ) -> SearchResult:
         """Return the ranked passages; `mode` is hybrid or semantic. Queries run one at a time, since they share a cache."""
         with self._lock, self._index.cache_query(filter):
             query = query.encode("utf-8", "replace").decode()  # a lone surrogate is in no text
             waiting = self.vectorizer.catch_up(progress)
             with self._index.read_transaction():
-                return self._search(query, filter, limit, now, mode, explain, waiting)
+                return self._search(query, filter, limit=limit, now=now, mode=mode, explain=explain, waiting=waiting)
 
     def after_fork(self) -> None:
         """Discard the cache if a thread of the parent process may have left it half filled."""
@@ -104,7 +104,7 @@ class HybridSearch:
             self._lock.release()
 
     def _search(
-        self, text: str, filter: SearchFilter, limit: int, now: str | None, mode: str, explain: bool, waiting: dict[str, int]
+        self, text: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, waiting: dict[str, int]
     ) -> SearchResult:
         people = self._find_people(text, filter) if self.vectorizer.by_role else []
         vectors = self.vectorizer.embed_question(_to_first_person(text, people))
@@ -223,14 +223,16 @@ class HybridSearch:
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
-                *self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
+                self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
             )
             for role, found in nearest.items()
         }
         static: Any = self.vectorizer.by_role["static"]  # without it, keyword search ran
         word_vectors = static.words(list(terms.values()))
         average = query.words / query.passages
-        return pool, scoring.compute_signals(pool, question, average, similarities, word_vectors, models)
+        return pool, scoring.compute_signals(
+            pool, question, average=average, similarities=similarities, word_vectors=word_vectors, models=models
+        )
 
     def _find_rare_names(self, query: _Query, pool: CandidatePool) -> NDArray[Any]:
         """Return 1 for the candidates that have a rare name of the query, such as an error code: models do not know these."""

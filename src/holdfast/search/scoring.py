@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from holdfast.index.vectors import FoundVectors
     from holdfast.search.candidates import CandidatePool
     from holdfast.search.time_expressions import Span
 
@@ -118,14 +119,19 @@ class Question:
 class Similarity:
     """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's."""
 
-    def __init__(self, owners: Array, numbers: Array, vectors: Array, question: Array) -> None:
-        self.owners, self.numbers, self.vectors, self.question = owners, numbers, vectors, question
+    def __init__(self, found: FoundVectors, question: Array) -> None:
+        self.owners, self.numbers, self.vectors, self.question = found.owners, found.numbers, found.vectors, question
 
 
 def compute_signals(
-    pool: CandidatePool, question: Question, average: float, similarities: Mapping[str, Similarity], word_vectors: Array,
+    pool: CandidatePool,
+    question: Question,
+    *,
+    average: float,
+    similarities: Mapping[str, Similarity],
+    word_vectors: Array,
     models: str,
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Return every signal that WEIGHTS names for the kinds of the candidates, for each candidate.
 
     `average` is the mean length of a passage in words, `word_vectors` are those of the question's words.
@@ -138,7 +144,7 @@ def compute_signals(
     by_piece: dict[str, Array] = {}
     signals: dict[str, Array] = {}
     for name, similarity in similarities.items():
-        _add_similarity(pool, name, similarity, used_names, by_piece, signals)
+        _add_similarity(pool, name, similarity, used_names=used_names, by_piece=by_piece, signals=signals)
     people = pool.has_mark(chunking.PEOPLE)
     rough = 0.5 * bm + 0.5 * soft + 0.2 * people * (1 - question.about_assistant)
     if question.asks_number or question.asks_when:
@@ -252,6 +258,7 @@ def _add_similarity(
     pool: CandidatePool,
     name: str,
     similarity: Similarity,
+    *,
     used_names: set[str],
     by_piece: dict[str, Array],
     signals: dict[str, Array],

@@ -157,7 +157,14 @@ class _Review:
         return self._result(posted, format_timestamp(now), id if isinstance(id, int) else None)
 
     def _result(self, posted: bool, when: str, id: int | None = None) -> Reviewed:
-        return Reviewed(posted, self._wanted.owner, self._wanted.repo, self._wanted.pr_number, when, id)
+        return Reviewed(
+            posted=posted,
+            owner=self._wanted.owner,
+            repo=self._wanted.repo,
+            pr_number=self._wanted.pr_number,
+            reviewed_at=when,
+            review_id=id,
+        )
 
     def _post(self) -> dict[str, Any]:
         """Post it and return GitHub's row. Without an answer, or after a server error, look whether it was posted."""

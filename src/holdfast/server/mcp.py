@@ -81,6 +81,12 @@ class McpEndpoint:
         project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
         session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return McpCaller(
-            FOUND_BY_GATEWAY, project or None, None, session or None, caller.agent, "mcp",
-            role.scopes, caller.tenant if self._gateway.config().store else None, bool(denial_reason(role, WRITE, None)),
-        )  # fmt: skip
+            found_by=FOUND_BY_GATEWAY,
+            project=project or None,
+            session=session or None,
+            agent=caller.agent,
+            client="mcp",
+            allowed_scopes=role.scopes,
+            tenant=caller.tenant if self._gateway.config().store else None,
+            read_only=bool(denial_reason(role, WRITE, None)),
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast import __version__, models
-from holdfast.base.record import Record
+from holdfast.base.record import Record, computed_names, field_names
 from holdfast.server import problem
 from holdfast.server.models import ORDERED_ENUM
 from holdfast.server.route import JSON
@@ -129,13 +129,13 @@ def _reference(kind: Any, records: dict[str, Schema]) -> Schema:
     if name not in records:
         records[name] = {}  # a record may contain itself
         hints = typing.get_type_hints(kind, localns={**vars(models), "Any": Any, "ClassVar": typing.ClassVar})
-        more = {extra: typing.get_type_hints(getattr(kind, extra).fget)["return"] for extra in kind._computed}
-        fields = {**{field: hints[field] for field in kind._fields}, **more}
+        more = {extra: typing.get_type_hints(getattr(kind, extra).fget)["return"] for extra in computed_names(kind)}
+        fields = {**{field: hints[field] for field in field_names(kind)}, **more}
         records[name] = {
             "type": "object",
             "description": _DESCRIPTIONS.get(name, ""),
             "properties": {field: _record_field(hint, records) for field, hint in fields.items()},
-            "required": list(kind._fields),
+            "required": list(field_names(kind)),
         }
     return {"$ref": f"{_COMPONENTS}{name}"}
 

@@ -88,21 +88,22 @@ def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int,
     """Return status, body and headers for an error; with `parts` also its messages as data."""
     if isinstance(error, Problem):
         detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
-        body = _body(error.status, error.code, TITLES[error.code][1], detail, error.fix, request_id)
+        body = _body(error.status, error.code, title=TITLES[error.code][1], detail=detail, fix=error.fix, request_id=request_id)
         more = {"parts": {**_parts(error.detail, error.fix), "done_before": 0}} if parts else {}
         return error.status, {**body, **error.more, **more}, error.headers
     if isinstance(error, HoldfastError):
         status, wording = error.http_status, in_query if error.item == "line" else in_request
         title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
         fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
-        body = _body(status, error.code, title, error.whole(), fix, request_id, wording)
+        body = _body(status, error.code, title=title, detail=error.whole(), fix=fix, request_id=request_id, wording=wording)
         if error.item == "line":  # of an import
             body["line"] = error.number
         if parts:
             body["parts"] = {**_parts(error.text, fix), "done_before": error.done_before}
         return status, body, _headers(error)
     fix = "Try again; if it stays, give the request id to whoever runs this server"
-    return 500, _body(500, "unforeseen", TITLES["unforeseen"][1], type(error).__name__, fix, request_id), {}
+    title, detail = TITLES["unforeseen"][1], type(error).__name__
+    return 500, _body(500, "unforeseen", title=title, detail=detail, fix=fix, request_id=request_id), {}
 
 
 def in_request(term: Term) -> str:
@@ -165,7 +166,7 @@ def _headers(error: HoldfastError) -> dict[str, str]:
 
 
 def _body(
-    status: int, code: str, title: str, detail: str | Template, fix: str | Template, request_id: str,
+    status: int, code: str, *, title: str, detail: str | Template, fix: str | Template, request_id: str,
     wording: Wording = in_request,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the members of a problem, with commands as HTTP requests: a caller may have no command line."""

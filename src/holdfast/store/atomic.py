@@ -12,6 +12,7 @@ import os
 import stat
 
 from holdfast import home as home_folder
+from holdfast.base.ids import FileId
 from holdfast.errors import DOCTOR, Damaged, Template, from_os
 from holdfast.store.interface import FileContent
 from holdfast.store.layout import NOTE_FILE_BYTES
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from holdfast.store.interface import FileId
 
 TEMP_PREFIX = ".holdfast-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -156,7 +156,7 @@ def _read_all(fd: int, size: int, most_bytes: int) -> bytes:
 
 def make_file_id(info: os.stat_result) -> FileId:
     """Return the id of a file from its stat."""
-    return info.st_ino, info.st_ctime_ns, info.st_size
+    return FileId(info.st_ino, info.st_ctime_ns, info.st_size)
 
 
 def file_id(folder: Folder, name: str) -> FileId | None:

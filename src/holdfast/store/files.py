@@ -10,7 +10,7 @@ import os
 import stat
 
 from holdfast import home as home_folder
-from holdfast.base.ids import file_fingerprint, is_name
+from holdfast.base.ids import FileId, file_fingerprint, is_name
 from holdfast.errors import Conflict, HoldfastError, from_os
 from holdfast.home import Lock
 from holdfast.store import atomic, layout
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.models import Scope, TrashedNote
-    from holdfast.store.interface import Check, FileContent, FileId, FileRef, NoteWrite
+    from holdfast.store.interface import Check, FileContent, FileRef, NoteWrite
     from holdfast.store.transcripts import TranscriptFiles
     from holdfast.store.tree import FileTree
     from holdfast.store.watch import Watch
@@ -211,7 +211,7 @@ class FileStore:
                             raise Changed
                         check()
                         _rename_all(folder, temps)
-                        written = [atomic.file_id(folder, name) or (0, 0, 0) for name, _, _ in notes]
+                        written = [atomic.file_id(folder, name) or FileId(0, 0, 0) for name, _, _ in notes]
                     atomic.sync_folder(folder)
                     return written
             except OSError as error:

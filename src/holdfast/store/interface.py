@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Protocol
 
+    from holdfast.base.ids import FileId
     from holdfast.models import Scope, TrashedNote
     from holdfast.store.watch import Watch
 else:
     Protocol = object  # `typing` takes a third of the time that a short command may take to start
 
-FileId = tuple[int, int, int]  # inode, change time in ns, size: every change of a file changes one of them
 FileRef = tuple[str, str, str]  # scope folder, part, file name
 NoteWrite = tuple[str, bytes, "FileId | None"]  # file name, new bytes, and the file it replaces (None: a new file)
 

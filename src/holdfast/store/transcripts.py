@@ -21,7 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.store.interface import Compose, FileId, Transcript
+    from holdfast.base.ids import FileId
+    from holdfast.store.interface import Compose, Transcript
 
 _CHUNK_BYTES = 256 * 1024
 _LOCK_DIGITS = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that lock files do not pile up

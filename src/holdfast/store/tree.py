@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.store.interface import Check, FileId
+    from holdfast.base.ids import FileId
+    from holdfast.store.interface import Check
 
 _DEPTH = 32  # folders in folders that are listed
 

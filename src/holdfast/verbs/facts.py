@@ -92,16 +92,18 @@ def list_facts(
     context.refresh(folders, archived=True)
     names = context.query(lambda: expand_names(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
-    return context.query(lambda: context.index.find_facts(folders, names, label, moment_or_all, last, most, archived=True))
+    return context.query(
+        lambda: context.index.find_facts(folders, names, label, moment_or_all, last=last, most=most, archived=True)
+    )
 
 
-def find_hits(context: Context, query: str, search_filter: SearchFilter, at: str, limit: int, explain: bool) -> list[Hit]:
+def find_hits(context: Context, query: str, search_filter: SearchFilter, *, at: str, limit: int, explain: bool) -> list[Hit]:
     """Return the facts that held at a moment and answer a question, best first, with scores up to 1.
 
     The facts of archived notes score less.
     """
     rated = context.query(lambda: find_answers(context.index, query, search_filter, at, limit))
-    found = sorted([(one, _score(one.fact, rate)) for one, rate in rated], key=lambda pair: -pair[1])
+    found = sorted([(one.found, _score(one.found.fact, one.rating)) for one in rated], key=lambda pair: -pair[1])
     ids = [one.note_id or usage.path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found]
     usage.count_uses(context.ledger, ids)
     return [_make_hit(one, score, explain) for one, score in found]

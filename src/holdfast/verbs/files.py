@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.context.caller import typed_errors
-from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, Template, UsageError, field
+from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
@@ -11,6 +11,7 @@ from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context
     from holdfast.store.interface import Tree
 
@@ -45,12 +46,12 @@ class Files:
         if not parts or tree.is_folder(parts):
             raise InvalidPath(f"{path} is a folder", "Name a file")
         seen = tree.file_id(parts)
-        self._write(tree, target_scope, parts, validate.redact(text)[0] if redact else text, seen)
+        self._write(tree, target_scope, parts, text=validate.redact(text)[0] if redact else text, seen=seen)
         return "created" if seen is None else "updated"
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
         """Replace a text that occurs exactly once in the file: as stored, or as shown where it has hidden characters."""
-        old, new = self._check_string(old), self._check_string(new)
+        old, new = validate.require_text(old), validate.require_text(new)
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         seen = tree.file_id(parts) if parts else None
         text = self._read_text(tree, parts, path)
@@ -60,7 +61,7 @@ class Files:
         if count != 1:
             raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
         after = text.replace(old, new)
-        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, text)
+        self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=text)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert text after a line; 0 is the start."""
@@ -70,9 +71,9 @@ class Files:
         rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):
             raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
-        rows[line:line] = self._check_string(text).removesuffix("\n").split("\n")
+        rows[line:line] = validate.require_text(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
-        self._write(tree, target_scope, parts, validate.redact(after)[0] if redact else after, seen, before)
+        self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=before)
 
     def delete(self, path: str, *, scope: str = "project") -> None:
         """Delete a file, or a folder with its contents."""
@@ -111,11 +112,6 @@ class Files:
             what = f"{path} is told to agents, and what came from {self._context.origin} is not"
             raise Refused(what, "Write it to another file, or let a person do it")
 
-    def _check_string(self, text: object) -> str:
-        if not isinstance(text, str):
-            raise UsageError(Template(field("text"), f" must be a string, not {type(text).__name__}"), "Give it as text")
-        return text
-
     def _read_text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
         content = tree.read(parts) if parts else None
         if content is None:
@@ -130,8 +126,9 @@ class Files:
         tree: Tree,
         target_scope: Scope,
         parts: tuple[str, ...],
+        *,
         text: str,
-        seen: tuple[int, int, int] | None,
+        seen: FileId | None,
         before: str = "",
     ) -> None:
         data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))

@@ -57,7 +57,7 @@ def list_projects(context: Context) -> list[KnownProject]:
             transcripts = [one for one in context.store.transcripts(f"projects/{id}", 0).entries() if one.regular]
         except DiskTrouble:
             continue  # a folder that cannot be read: `doctor` says so
-        last = max([one.file_id[1] for one in notes + transcripts], default=0)
+        last = max([one.file_id.changed for one in notes + transcripts], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})
         gone = not context.config.store and not part_of and id not in clones and _is_gone(context, id, folders)

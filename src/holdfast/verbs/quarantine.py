@@ -12,7 +12,7 @@ from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Refused, Template, command
 from holdfast.formats import versions
 from holdfast.formats.note_file import replace_invalid
-from holdfast.index.sqlite import IndexReset
+from holdfast.index.queries import IndexReset
 from holdfast.models import ORIGINS, Source, least_trusted
 from holdfast.safety import validate
 
@@ -53,7 +53,14 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
         lambda path: os.path.exists(os.path.join(context.working_folder, path)),
     )
     least = least_trusted(origin, least)
-    source = Source(origin, context.agent, context.client, context.session, kept, least if least != origin else None)
+    source = Source(
+        origin=origin,
+        agent=context.agent,
+        client=context.client,
+        session=context.session,
+        made_from=kept,
+        trust=least if least != origin else None,
+    )
     if kept == names and not any(name.startswith("note:") for name in names):  # the trust of a note may change
         context.source_cache[origin, names] = source
     return source

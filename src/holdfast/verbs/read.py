@@ -163,7 +163,15 @@ def snippet(hit: Hit) -> Snippet:
     path, _, lines = hit.citation.rpartition(":")
     first, _, last = lines.partition("-")
     text = validate.make_excerpt(hit.text[:_SNIPPET], *_beside(hit.text))
-    return Snippet(path, (int(first), int(last)), hit.score, text, hit.quarantined, hit.archived, hit.weak)
+    return Snippet(
+        path=path,
+        lines=(int(first), int(last)),
+        score=hit.score,
+        snippet=text,
+        quarantined=hit.quarantined,
+        archived=hit.archived,
+        weak=hit.weak,
+    )
 
 
 def _beside(text: str) -> tuple[str, str]:
@@ -233,7 +241,7 @@ def get(context: Context, key: str, kind: str | None, as_of: When, known_at: Whe
     found = find_note(context, key, kind)
     quarantine = context.config.quarantine
     if moment:
-        note = versions.to_note_at(found.scope, key, found.parsed, moment, known, quarantine)
+        note = versions.to_note_at(found.scope, key, found.parsed, as_of=moment, known_at=known, quarantine=quarantine)
     else:
         note = versions.to_note(found.scope, key, found.parsed, quarantine)
     unarchived = record_use(context, found.scope, key, found.parsed.header.id, found.archived)

@@ -71,7 +71,8 @@ def recall(
         from holdfast.verbs import facts
 
         at = search_filter.as_of or present or search_filter.now
-        hits = _merge_facts(hits, facts.find_hits(context, query, search_filter, at, limit, explain), sort)[:limit]
+        stated = facts.find_hits(context, query, search_filter, at=at, limit=limit, explain=explain)
+        hits = _merge_facts(hits, stated, sort)[:limit]
     return Answer(tuple(hits), result.mode, bool(reason), reason)
 
 
@@ -161,7 +162,9 @@ def search(
             if search_filter.as_of:
                 return result  # the words of older versions are not weighed
             return result.replace(weak=_find_weak(context, query, search_filter, result.found))
-    result = context.hybrid_search().search(query, search_filter, limit, now, mode, explain, context.progress)
+    result = context.hybrid_search().search(
+        query, search_filter, limit=limit, now=now, mode=mode, explain=explain, progress=context.progress
+    )
     if result.threshold is None:
         return result.replace(weak=_find_weak(context, query, search_filter, result.found))
     weak = [passage for passage in result.found if passage.score < result.threshold]

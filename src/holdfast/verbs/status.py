@@ -190,8 +190,8 @@ def _scope_status(context: Context, scope: str, visible: bool, last_write: str) 
         visible=visible,
         notes=len(notes),
         files=len(files),
-        bytes=sum([entry.file_id[2] for entry in notes + files + transcripts]),
-        last_write=max([last_write, *[dates.format_timestamp(entry.file_id[1] / 1e9) for entry in transcripts]]),
+        bytes=sum([entry.file_id.size for entry in notes + files + transcripts]),
+        last_write=max([last_write, *[dates.format_timestamp(entry.file_id.changed / 1e9) for entry in transcripts]]),
         sessions=len(transcripts),
         archived=len(archived),
     )

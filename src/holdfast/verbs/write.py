@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
-
-    Composed = tuple[str, ParsedNote]  # the action (created, updated, unchanged), and the note after it
+    from holdfast.verbs.quarantine import Composed
 
 _ATTEMPTS = 1000  # to write notes that other processes keep changing
 _FIELDS = dict.fromkeys(
@@ -205,7 +204,7 @@ def write_notes(
             continue  # the new text is the next version of the archived note
         prepared = _prepare(scope, requests, contents, rejected)
         try:
-            written = _store_files(scope, requests, prepared, rejected, allow_purged, mentions)
+            written = _store_files(scope, requests, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
             continue
         except versions.RejectedText as error:
@@ -272,7 +271,7 @@ def _compose(
 
 
 def _store_files(
-    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, rejected: Mapping[str, str], allow_purged: bool,
+    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, *, rejected: Mapping[str, str], allow_purged: bool,
     mentions: tuple[str, ...],
 ) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:  # fmt: skip
     """Store the files that change, durably; return them with their new identities."""

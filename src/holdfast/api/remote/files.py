@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.api.files_interface import FilesInterface
-from holdfast.errors import Template, UsageError, field
 from holdfast.safety import validate
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class RemoteFiles(FilesInterface):
         return str(answer.get("action", "created"))  # an older gateway does not say
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
-        fields = {"path": path, "old_str": _check_string(old), "new_str": _check_text(new, redact)}
+        fields = {"path": path, "old_str": validate.require_text(old), "new_str": _check_text(new, redact)}
         self._run("str_replace", scope, fields)
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
@@ -57,14 +56,8 @@ class RemoteFiles(FilesInterface):
 
 def _check_text(text: object, redact: bool) -> str:
     """Return a text without secrets, or raise `SecretFound`: no secret leaves this machine."""
-    checked = _check_string(text)
+    checked = validate.require_text(text)
     if redact:
         return validate.hide_secrets(checked)
     validate.reject_secrets(checked, "a file")
     return checked
-
-
-def _check_string(text: object) -> str:
-    if not isinstance(text, str):
-        raise UsageError(Template(field("text"), f" must be a string, not {type(text).__name__}"), "Give it as text")
-    return text

@@ -226,7 +226,17 @@ class RemoteMemory(MemoryInterface):
         in_trash = self._kinds_in_trash(key, scope)
         kind = self._caller.find_scope(key, scope, lambda kind: kind in in_trash or self._get_note(kind, key))
         if kind is None:
-            return Receipt(key, None, False, (), 0, 0, (), (), dates.now())
+            return Receipt(
+                key=key,
+                scope=None,
+                deleted=False,
+                removed=(),
+                index_rows=0,
+                usage_rows=0,
+                checks=(),
+                beyond_reach=(),
+                time=dates.now(),
+            )
         body = drop_none({"transcripts": transcripts or None})
         return parse_record(Receipt, self._request("POST", _note_path(kind, key, "/purge"), body, keyed=True))
 

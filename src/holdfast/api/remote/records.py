@@ -7,7 +7,7 @@ import sys
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast import models
-from holdfast.base.record import Record
+from holdfast.base.record import Record, field_names
 from holdfast.errors import Trouble
 from holdfast.verbs import forget_source, graph, read, status
 from holdfast.verbs.brief import render
@@ -36,7 +36,7 @@ def parse_record(kind: type[R], data: Any) -> R:
         _FIELD_TYPES[kind] = _find_field_types(kind)
     types = _FIELD_TYPES[kind]
     try:
-        return kind(**{name: _parse_value(types[name], data[name]) for name in kind._fields if name in data})
+        return kind(**{name: _parse_value(types[name], data[name]) for name in field_names(kind) if name in data})
     except TypeError as error:
         raise Trouble(f"the gateway's answer cannot be read: {error}", _HINT) from None
 
@@ -61,7 +61,8 @@ def _find_field_types(kind: type[Record]) -> dict[str, _FieldType]:
     for base in reversed(kind.__mro__):
         annotations |= {name: str(text) for name, text in base.__dict__.get("__annotations__", {}).items()}
     return {
-        name: _FieldType(_find_record(annotations[name], kind), annotations[name].startswith("tuple[")) for name in kind._fields
+        name: _FieldType(_find_record(annotations[name], kind), annotations[name].startswith("tuple["))
+        for name in field_names(kind)
     }
 
 

@@ -157,10 +157,9 @@ def _list_projects(arguments: ParsedArguments) -> Words:
 
 
 def _list_agents(arguments: ParsedArguments) -> Words:
-    from holdfast.config import find_home
-    from holdfast.ledger import SqliteLedger
+    from holdfast.context.ledgers import open_ledger
 
-    with closing(SqliteLedger(find_home(arguments.values.get("home")))) as ledger:
+    with closing(_open_call(arguments)) as call, closing(open_ledger(call.load_settings())) as ledger:
         return [(agent.name, agent.role) for agent in ledger.agents.list()]
 
 

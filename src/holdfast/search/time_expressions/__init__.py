@@ -36,8 +36,6 @@ _UNIX_SECONDS = pattern(r"[0-9]{10}(?:[0-9]{3})?(?:\.[0-9]{1,9})?\Z")
 _ACCENTS = str.maketrans(
     dict(zip("àâäáãåçéèêëíìîïñóòôöõúùûüýÿ", "aaaaaaceeeeiiiinooooouuuuyy", strict=True)) | dict.fromkeys(range(0x300, 0x370))
 )
-_MAX_SPAN_DAYS = 31  # the longest time that `find_passage_days` lists day by day
-_MAX_DAYS = 366  # days that it returns
 _EPOCH_DAY = 719163
 
 
@@ -61,13 +59,6 @@ def find_spans(text: str, now: str | None, years: tuple[int, ...] = ()) -> list[
 def find_passage_spans(text: str, said_on: int | None) -> list[Span]:
     """Return the times that a passage names, which was said on the day `said_on`."""
     return _list_spans(text, said_on, (), passage=True)
-
-
-def find_passage_days(text: str, said_on: int | None) -> list[int]:
-    """Return the days that a passage names, without those of times longer than a month; see `find_passage_spans`."""
-    spans = [span for span in find_passage_spans(text, said_on) if span.end_day - span.start_day < _MAX_SPAN_DAYS]
-    days = dict.fromkeys([day for span in spans for day in range(span.start_day, span.end_day + 1)])
-    return list(days)[:_MAX_DAYS]
 
 
 def parse_day(text: str) -> int | None:

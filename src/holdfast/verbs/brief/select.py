@@ -353,14 +353,14 @@ def _file_facts(context: Context, prompt: str, now: str) -> list[NoteView]:
     from holdfast.verbs.brief.relevance import PROMPT_CHARS
 
     wanted = SearchFilter(context.visible_folders(None), now=now)
-    found = context.query(lambda: find_answers(context.index, prompt[:PROMPT_CHARS], wanted, now, _MAX_FILE_FACTS))
+    rated = context.query(lambda: find_answers(context.index, prompt[:PROMPT_CHARS], wanted, now, _MAX_FILE_FACTS))
     return [
         render.NoteView(
             scope=one.fact.scope.kind, key=f"files/{one.name}", date=one.fact.valid_from[:10], origin="file",
             text=_statement(one.fact), id=f"{one.fact.path}:{one.fact.line}:{one.fact.value}"[:200],
         )
-        for one, score in found
-        if one.part == "files" and score >= _MIN_FACT_SCORE and not one.fact.quarantined
+        for one in [answer.found for answer in rated if answer.rating >= _MIN_FACT_SCORE]
+        if one.part == "files" and not one.fact.quarantined
     ]  # fmt: skip
 
 

@@ -157,7 +157,7 @@ def count_transcript_bytes(context: Context) -> tuple[int, int]:
 def _list_transcripts(context: Context) -> list[_Transcript]:
     """Return every transcript, the last written first."""
     found = [
-        _Transcript(entry.file_id[1], entry.file_id[2], scope, entry.name)
+        _Transcript(entry.file_id.changed, entry.file_id.size, scope, entry.name)
         for scope in context.store.list_scopes()
         for entry in context.store.transcripts(scope, 0).entries()
         if entry.regular

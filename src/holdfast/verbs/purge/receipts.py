@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.base.record import field_names
 from holdfast.errors import DOCTOR, Damaged, NotFound, Template, command
 from holdfast.ledger.purges import fold_text
 from holdfast.models import Receipt, Scope
@@ -68,7 +69,7 @@ def _visible_receipts(context: Context, rows: list[dict[str, Any]]) -> list[Rece
 
 def receipt_from_dict(stored: dict[str, Any]) -> Receipt:
     """Return the receipt of its stored form; ignore fields that a later version added."""
-    known = {name: value for name, value in stored.items() if name in Receipt._names}
+    known = {name: value for name, value in stored.items() if name in field_names(Receipt)}
     fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
     scope = fields.get("scope")
     return Receipt(**{**fields, "scope": Scope(**scope) if isinstance(scope, dict) else None})

@@ -170,7 +170,7 @@ def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
     tree = job.context.store.tree(scope.folder)
     data = text.encode()
     for entry in list(tree.entries()):
-        if not entry.regular or entry.file_id[2] > FILE_BYTES:
+        if not entry.regular or entry.file_id.size > FILE_BYTES:
             continue
         parts = tuple(entry.name.split("/"))
         content = tree.read(parts)
