@@ -229,7 +229,7 @@ def _ask_resident(context: Context, prompt: str) -> list[Match] | None:
 
 
 def _has_resident(home: str) -> bool:
-    """Do what `resident.is_running` does, without importing it in the common case."""
+    """Return what `resident.is_running` returns, without importing it in the common case."""
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 

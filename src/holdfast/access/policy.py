@@ -37,7 +37,7 @@ class Caller(Record):
 
     @property
     def is_person(self) -> bool:
-        """Whether a person calls: the operator of the gateway is the only one."""
+        """Whether the caller is a person; only the operator of the gateway is."""
         return self.role == OPERATOR
 
 

@@ -86,7 +86,7 @@ class Resident:
     """Answers recalls until it is stopped. A change of config.toml applies to the next request."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
-        from holdfast.api.memory_cache import MemoryCache  # a command that only asks does not need it
+        from holdfast.api.memory_cache import MemoryCache  # only the server needs it
 
         self._home = home
         self._open = open_memory

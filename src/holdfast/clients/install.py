@@ -32,7 +32,7 @@ class Step(Record):
     new: bytes | None
     before: bytes | None = None  # what an uninstall restores
     parts: tuple[Change, ...] = ()  # our changes in it
-    kept: str = ""  # where to keep a copy of a file of ours that somebody changed
+    kept: str = ""  # where to keep a copy of one of Holdfast's files that was changed since the install
     whole: bool = False  # whether we write the file as a whole
 
     @property

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class PurgeFilter:
-    """What a ledger knows of purged and rejected texts.
+    """Lookup of purged and rejected texts in a ledger.
 
-    A home says by the files `ledger.purged` and `ledger.rejected` whether there is anything to ask the ledger for: most homes
-    pay one look at a file name. Without a `home`, the ledger is asked.
+    In a home, the files `ledger.purged` and `ledger.rejected` exist if there is anything to look up, so most homes need only
+    one check for a file. Without a `home`, the ledger is always queried.
     """
 
     def __init__(self, ledger: Ledger, home: str | None) -> None:
@@ -35,8 +35,8 @@ class PurgeFilter:
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.
 
-        Writers check once more under the store's lock: a purge that began before is seen, and one that begins later finds what
-        they wrote.
+        Writers check once more under the store's lock: they see a purge that began before, and a purge that begins later finds
+        their text.
         """
         if self.any_purged():
             self._ledger.purges.check_new_texts(texts)
@@ -49,7 +49,7 @@ class PurgeFilter:
     def find_receipt(self, path: str, texts: list[str]) -> str:
         """Return the receipt of the purge that removed one of these texts, or an empty string.
 
-        A ledger that cannot be read knows of no purge. Raises `Busy` if it cannot be read now.
+        A ledger that cannot be read counts as empty. Raises `Busy` if it cannot be read now.
         """
         if not self.any_purged():
             return ""

@@ -33,7 +33,7 @@ class ReadPosition:
         return f"{self.offset}:{self.lines}:{self.turns}:{self.checksum}"
 
     def advance(self, line: Line, turns: int) -> None:
-        """Move behind a line; `turns` is the number of turns up to there."""
+        """Move past a line; `turns` is the number of turns up to there."""
         self.offset, self.lines, self.turns = line.end, line.number, turns
         self.checksum = zlib.crc32(line.data[-256:])
 
@@ -93,7 +93,7 @@ def _passages(
     lines: list[Line], position: ReadPosition, header: transcript.TranscriptHeader | None, sources: dict[str, Source],
     purge_filter: PurgeFilter | None,
 ) -> list[Passage]:  # fmt: skip
-    """Return a passage for each turn of these lines, and move the position behind them."""
+    """Return a passage for each turn of these lines, and move the position past them."""
     parsed = [transcript.parse_line(line.data) for line in lines]
     session = header.session if header else ""
     turns = [(number, turn) for number, turn in enumerate(parsed) if turn is not None]
@@ -144,7 +144,7 @@ def _passage(number: int, turn: transcript.TranscriptLine, line: Line, started: 
 
 
 def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "tool") -> Source:
-    """Return who said a turn; the turns of an imported file may be anyone's."""
+    """Return the source of a turn; the turns of an imported file may be anyone's."""
     client, session = (header.client, header.session) if header else ("", name)
     origin = "import" if header is None or header.imported else ROLES[role]
     return Source(origin, None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))

@@ -29,7 +29,7 @@ SCHEMA = 16  # raise it when the schema or the tokenizer changes: the index is r
 _MOST_COUNTED = 20_000  # terms whose counts are cached
 _EXACT_COUNT = 5_000  # postings or passages up to which a term is counted exactly within some folders
 
-IndexReset = DatabaseReset  # the index was not usable and has been replaced; fill it and query again
+IndexReset = DatabaseReset  # the index was unusable and has been replaced; fill it and query again
 
 
 class SqliteIndex(IndexQueries):
@@ -138,7 +138,7 @@ class SqliteIndex(IndexQueries):
         return int(self._row("count_current")[0])
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
-        """Return those of these names under which somebody speaks in a transcript of the filter's folders."""
+        """Return those of these names that are speakers in a transcript of the filter's folders."""
         restricted = self._match_folders(filter) != ""
         folders = [folder.id for folder in self.find_folders(filter)] if restricted else None
         return [speaker for (speaker,) in self._rows("speakers_named", names=names, folders=folders)]
@@ -227,7 +227,7 @@ class SqliteIndex(IndexQueries):
         from holdfast.index.verify import find_damage
 
         try:
-            return find_damage(Database(*self._file), SQL, progress)  # a connection of its own: nobody waits for it
+            return find_damage(Database(*self._file), SQL, progress)  # a separate connection, which no other thread waits for
         except IndexReset as error:
             return str(error)
 

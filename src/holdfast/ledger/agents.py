@@ -93,12 +93,12 @@ class Agents:
         ]
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
-        """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation counts at once."""
+        """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
         return {id: StoredToken(*fields) for id, *fields in rows}
 
     def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
-        """Add an agent, or let a revoked one in again; raise Conflict if there is an agent of that name."""
+        """Add an agent, or readmit a revoked one; raise Conflict if there is an agent of that name."""
 
         def add_rows(transaction: Transaction) -> None:
             if _has_tokens(transaction, name):

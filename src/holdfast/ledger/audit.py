@@ -103,7 +103,7 @@ class Audit:
 
     @property
     def mark_name(self) -> str:
-        """What messages call the second place in which the head is kept."""
+        """The name of the mark's location in messages."""
         return self._chain.mark_name
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class Audit:
         return AuditMark(*decode_row(rows[0])) if rows else None
 
     def read_mark(self) -> AuditMark | None:
-        """Return the head as it was last written to its second place."""
+        """Return the head as it was last written to the mark."""
         return self._chain.read_mark()
 
 

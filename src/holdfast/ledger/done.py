@@ -47,7 +47,7 @@ class Review(Record):
 
 
 class Claim(Record):
-    """The holder of a review that is under way, or that it left, and since when."""
+    """The holder of a review that is in progress or was abandoned, and since when."""
 
     holder: str
     time: int
@@ -60,7 +60,7 @@ class Done:
         self._database, self._secret = database, secret
 
     def exists(self, agent: str | None, kind: str, subject: str) -> bool:
-        """Return whether the agent did it, or any agent if None. Raises Damaged where a damaged ledger may know better."""
+        """Return whether the agent did it, or any agent if None. Raises Damaged if a damaged ledger may have the record."""
         if self._read("done.find", agent, kind=kind, subject=subject) or self._find_review(agent, kind, subject):
             return True
         if self._is_masked(self._read("done.masked", agent, kind=kind), subject):
@@ -172,8 +172,8 @@ class Reviews:
         self, agent: str, owner: str, repo: str, pr: int, *, holder: str, now: int, lease: int = 120, again: bool = False
     ) -> str:
         """Claim a review for this holder. Return NEW: claimed, and for the first time. DOUBTFUL: claimed, but the previous
-        holder disappeared: check whether it is posted. TAKEN: another holder is at it, or was when the ledger was lost.
-        REVIEWED: it is done, and `again` was not given."""
+        holder disappeared: check whether it is posted. TAKEN: another holder is working on it, or was when the ledger was
+        lost. REVIEWED: it is done, and `again` was not given."""
         subject = _claim_subject(agent, owner, repo, pr)
 
         def try_claim(transaction: Transaction) -> str:
@@ -202,7 +202,7 @@ class Reviews:
         return self._database.write(insert, retry_after_reset=False)
 
     def release(self, agent: str, owner: str, repo: str, pr: int, *, holder: str) -> None:
-        """End a claim whose review is certainly not posted: the next may try."""
+        """End a claim whose review is certainly not posted: the next caller may try."""
         subject = _claim_subject(agent, owner, repo, pr)
         self._database.write(
             lambda transaction: transaction.run("reviews.release", subject=subject, holder=holder), retry_after_reset=False

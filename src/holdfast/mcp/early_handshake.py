@@ -1,8 +1,8 @@
 """Answer the first messages on stdio while the SDK is imported, which takes longer than a client should wait.
 
 Requests that need no memory get the answer that the SDK would give (a test compares them). One answer differs: a client that
-asks whether the server works without a handshake is told no, because the server can ask for roots only after one. All other
-messages are left for the SDK.
+asks whether the server works without a handshake gets the answer no, because the server can ask for roots only after one. All
+other messages are left for the SDK.
 """
 
 from __future__ import annotations

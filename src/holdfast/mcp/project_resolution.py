@@ -2,7 +2,7 @@
 
 In this order: the argument of the call, the setting, the metadata of the call, the client's roots, the environment variables
 that the client sets, and last the working directory, if it is a repository or has a marker and is not a plugin's. If none of
-them tells, there is no project: global notes work, and a call that needs a project is rejected with the fix.
+them names one, there is no project: global notes work, and a call that needs a project is rejected with the fix.
 """
 
 from __future__ import annotations

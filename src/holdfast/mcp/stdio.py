@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout: one client, until it disconnects or the process is told to stop."""
+"""MCP over stdin and stdout: one client, until it disconnects or the process is stopped."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class _Input(io.TextIOBase):
         return ""
 
     def _reject(self, id: object, why: str, code: int = types.INVALID_REQUEST) -> str:
-        """Answer a line that the SDK cannot read: it would not, and the client would wait. Return an empty line."""
+        """Answer a line that the SDK cannot read: the SDK would not answer, and the client would wait. Return an empty line."""
         said = "Parse error" if code == types.PARSE_ERROR else "Invalid request"
         self._connection.send_message({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{said}: {why}"}})
         return "\n"

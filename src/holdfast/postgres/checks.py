@@ -22,7 +22,7 @@ _CREATE = "a superuser run `CREATE EXTENSION vector SCHEMA public` in this datab
 
 
 class VectorSupport(NamedTuple):
-    """What a database says about pgvector."""
+    """The state of pgvector in a database."""
 
     offered: str | None  # the version that the server could install
     created: str | None  # the version that is installed in this database
@@ -32,7 +32,7 @@ class VectorSupport(NamedTuple):
 
 
 class ServerIdentity(NamedTuple):
-    """What tells one server and database from another."""
+    """The identity of a server and database."""
 
     system: str
     database: str

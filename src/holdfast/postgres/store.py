@@ -277,7 +277,7 @@ class PostgresStore:
 
         self.run_durably(work, lock=lambda db: self.lock_folders(db, scope.folder, _NOTE_PARTS), is_done=is_done)
 
-    # --- index.md: a database has no folder in which anybody would look for it -----------------------------------------
+    # --- index.md: a database has no such file -------------------------------------------------------------------------
 
     def has_current_listing(self, scope: Scope) -> bool:
         return True
@@ -454,14 +454,14 @@ class PostgresStore:
 class ErasedInode:
     """The inode that the attempts of an erasure found; 0 for none.
 
-    An attempt whose answer was lost may have taken effect: what exists since then was written by somebody else.
+    An attempt whose answer was lost may have taken effect: a document that exists since then was written by another caller.
     """
 
     def __init__(self) -> None:
         self.inode = 0
 
     def record(self, inode: int) -> None:
-        """Record what an attempt found; raise `Busy` if it is not what an earlier one found."""
+        """Record the inode that an attempt found; raise `Busy` if an earlier attempt found another."""
         if self.inode and inode not in (0, self.inode):
             raise Busy("somebody else wrote here while the database was away", "Try again")
         self.inode = inode

@@ -1,7 +1,7 @@
 """The files backend: `shelf/<scope>/notes/<key>.md` in the home, and beside it `files/`, `archive/` and `trash/`.
 
-Every path is built from a scope's folder and a validated key. A write names the id of the file it replaces: if the file is
-another by then, nothing is written and `Changed` is raised.
+Every path is built from a scope's folder and a validated key. A write names the id of the file it replaces: if the file was
+replaced meanwhile, nothing is written and `Changed` is raised.
 """
 
 from __future__ import annotations

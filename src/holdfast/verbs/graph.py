@@ -43,7 +43,7 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."""
+    """The entities around one, the nearest first, and the links that were followed. Empty if no fact names the entity."""
 
     start: str
     entities: tuple[Entity, ...]

@@ -1,4 +1,4 @@
-"""Quarantine: how far a text can be trusted, and what keeps untrusted text contained (S3).
+"""Quarantine: how far a text can be trusted, and what keeps untrusted text contained.
 
 An untrusted note does not get out of quarantine by being copied or forgotten, and does not replace a trusted one. Only a person
 decides otherwise (see `review`).

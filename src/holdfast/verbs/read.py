@@ -38,11 +38,11 @@ TOLD = (  # files of a tree that agents are shown without asking: in a briefing,
 _SNIPPET = 300  # characters
 _ROWS_AROUND = 400  # lines before and after a piece, which show whether the piece holds part of a secret
 _SUGGESTIONS = 5000  # notes that a key may have been meant for
-SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` finds turns
+SEARCHED = "note,file"  # the kinds that `search` finds; only `recall` finds turns
 
 
 class Snippet(TextRecord):
-    """Where something was found, and a taste of it."""
+    """The location of a search result, and an excerpt."""
 
     _text_fields, _name_fields = ("snippet",), ("path",)
     path: str

@@ -73,7 +73,7 @@ class Reindexed(Record):
 
 
 def status(context: Context, brief: Brief, whole: bool = True) -> Status:
-    """Return what `Memory.status` promises: of the whole home, or of only the scopes that the caller may see."""
+    """Implement `Memory.status`: for the whole home, or only for the scopes that the caller may see."""
     if not context.config.enabled:
         return _disabled_status(context, whole)
     visible, exists = context.visible_folders(None), context.store.exists()

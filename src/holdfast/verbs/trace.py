@@ -1,4 +1,4 @@
-"""Trace a note: what it was made from, to whom it was shown, what was made from it, and what people decided (N13)."""
+"""Trace a note: what it was made from, to whom it was shown, what was made from it, and what people decided."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Step(Record):
     """One thing that a version was made from. Of a note it names the key, and what that one was made from."""
 
     what: str
-    note: str = ""  # project/deploys; empty if it is no note, or none that is still there
+    note: str = ""  # project/deploys; empty if it is not a note, or one that does not exist any more
     trust: str = ""
     came_from: tuple[Step, ...] = ()
 
 
 class Saying(Record):
-    """One version: when it was recorded, whose words it is, how far they can be trusted, and what they were made from."""
+    """One version: when it was recorded, who wrote it, how far it can be trusted, and what it was made from."""
 
     recorded: str
     source: Source
@@ -50,7 +50,7 @@ class Made(Record):
 
 
 class Told(Record):
-    """A telling: which version, to which session of which client, and when first."""
+    """One record that a note was shown: which version, to which session of which client, and when first."""
 
     version: str
     session: str
@@ -77,7 +77,7 @@ class Trace(Record):
 
 
 def trace(context: Context, key: str, kind: str | None) -> Trace:
-    """Return what `Memory.trace` promises."""
+    """Implement `Memory.trace`."""
     found = find_note(context, key, kind)
     scope, parsed = found.scope, found.parsed
     folders = context.visible_folders(None)

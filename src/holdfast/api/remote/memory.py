@@ -269,7 +269,7 @@ class RemoteMemory(MemoryInterface):
         return parse_record(Forgotten, self._decide("reject", key, scope, expected))
 
     def _decide(self, decision: str, key: str, scope: str | Scope | None, expected: str | None) -> Any:
-        """Send a decision about the version that was read. A whole scope also says whose note it is."""
+        """Send a decision about the version that was read. A whole scope also names the owner of the note."""
         if isinstance(scope, Scope):
             waiting = self.review(everywhere=True) if expected is None else []
             version = next((note.version for note in waiting if (note.scope, note.key) == (scope, key)), expected)
@@ -313,7 +313,7 @@ class RemoteMemory(MemoryInterface):
         if not self.config.enabled:
             return Answer((), mode, True, "memory is disabled", True)
         kinds = kind.split(",") if kind else []
-        several = len(kinds) > 1  # a request names one kind or none: ask for all, and keep those
+        several = len(kinds) > 1  # a request names one kind or none: request all kinds, then filter them here
         body = {
             "query": query, "scope": scope, "type": type or None, "tags": list(parse_tags(tags)) or None, "mode": mode,
             "sort": sort, "limit": _MOST_HITS if several else limit,

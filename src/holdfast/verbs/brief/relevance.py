@@ -32,7 +32,7 @@ _MAX_TURNS, _MIN_LINES_APART = 2, 4  # turns that one prompt brings, and how far
 
 
 class Match(Record):
-    """A note or a turn that is relevant to a prompt: where it stands, and its score compared with the others."""
+    """A note or a turn that is relevant to a prompt: its location, and its score compared with the others."""
 
     kind: str  # note, turn
     scope: str  # the folder
@@ -46,8 +46,8 @@ class Match(Record):
 
 
 def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
-    """Return the notes that bear on a prompt and that this caller may see, best first, and the turns of past sessions that
-    answer it about as well. Return nothing for a prompt that is not about stored work."""
+    """Return the notes that are relevant to a prompt and that this caller may see, best first, and the turns of past sessions
+    that answer it about as well. Return nothing for a prompt that is not about stored work."""
     folders = context.visible_folders(None)
     context.refresh(folders)
     text = prompt[:PROMPT_CHARS]

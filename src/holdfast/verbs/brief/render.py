@@ -73,7 +73,8 @@ class Why(Record):
 
 
 class Brief(Record):
-    """The block, the notes that are whole in it, those listed by title, and how many are not in it; asked to explain, why."""
+    """The block, the notes that are whole in it, those listed by title, and how many are not in it; with an explanation on
+    request."""
 
     text: str
     shown: tuple[str, ...] = ()
@@ -161,7 +162,7 @@ class _Start:
         return taken
 
     def _take_statements(self) -> list[str]:
-        """Take the newest facts; shown by subject, so that those of one subject stand together."""
+        """Take the newest facts, grouped by subject."""
         others = self._needed() + sum([overview.full for overview in self._overviews])
         room, taken = min(self._room, max(int(_FACTS_SHARE * self._size), self._room - others)), []
         for statement in self._facts.statements:
@@ -383,7 +384,7 @@ def compose_reminder() -> str:
 
 
 def frame(intro: str, lines: list[str], last: str) -> str:
-    """Return the one block in which a model is shown stored text: data between marks that no text can forge (B3)."""
+    """Return the one block in which a model is shown stored text: data between marks that no text can forge."""
     body = "\n".join([*([intro] if intro else []), *lines])
     mark = digest(body.encode("utf-8", "replace"))[:12]
     return f'<holdfast-memory id="{mark}">\n{_ABOUT}\n{body}\n{last}\n</holdfast-memory id="{mark}">\n'

@@ -1,4 +1,4 @@
-"""Select what an agent is shown, and record what each session was shown (B1, B2, B4).
+"""Select what an agent is shown, and record what each session was shown (promises B1, B2 and B4).
 
 At the start: standing notes, current facts, overviews of files, and the most useful notes. With a prompt: the notes and
 turns that are relevant to it and that the session has not been shown whole.

@@ -40,7 +40,7 @@ class Copied(Record):
 
 
 def copy(source: str, target: str, config: Config, progress: Progress | None = None) -> Copied:
-    """Do what `holdfast copy` promises; raise Conflict if the target has something else under the same names."""
+    """Copy all memory as `holdfast copy` does; raise Conflict if the target has something else under the same names."""
     if not config.enabled:
         raise Disabled
     progress = progress or Progress()

@@ -42,8 +42,8 @@ class PurgeJob:
         self.retry = retry  # the command line that purges it again, where that needs no word of the text
         self.id = new_id(int(dates.clock() * 1000))
         self.marks: list[str] = []  # digests by which a later purge of the same thing is recognised
-        self.note_marks: list[str] = []  # stand for the note until the purge is done: its key may not be kept
-        self.texts: dict[str, None] = {}  # the texts that must be gone
+        self.note_marks: list[str] = []  # represent the note until the purge is done: its key may not be kept
+        self.texts: dict[str, None] = {}  # texts that must be deleted
         self.ids: list[str] = []  # the ids under which uses of the note were counted
         self.vectors: list[bytes] = []
         self.removed: list[str] = []
@@ -51,7 +51,7 @@ class PurgeJob:
         self.checks: list[str] = []
         self.beyond_reach: list[str] = []
         self.pending: list[tuple[str, str]] = []  # a path in the home or "", and what is left to do about it
-        self.within_lines = False  # whether the text is purged wherever it stands within a line
+        self.within_lines = False  # whether the text is purged wherever it occurs within a line
         self._also_said_by: list[str] = []
         self._shown: list[str] = []
         self._shown_sessions: list[str] = []
@@ -262,7 +262,7 @@ class PurgeJob:
 
 
 def render_files_again(context: Context) -> tuple[list[str], list[str]]:
-    """Render the files that show a briefing again: check lines for those that changed, and where the text may still stand."""
+    """Render the files that show a briefing again: check lines for those that changed, and paths where the text may remain."""
     written, failed = render.render_all(context)
     return [f"rendered anew: {path}" for path in written], [f"the block in {path}" for path in failed]
 

@@ -1,6 +1,6 @@
-"""Scaffolds: template trees for an agent's own files, copied into a scope's tree where files are missing (F6).
+"""Scaffolds: template trees for an agent's own files, copied into a scope's tree where files are missing.
 
-Each scaffold is a folder beside this file. `.keep` stands for a folder that begins empty.
+Each scaffold is a folder beside this file. `.keep` marks a folder that is created empty.
 """
 
 from __future__ import annotations
