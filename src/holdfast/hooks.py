@@ -161,7 +161,7 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
         from holdfast.verbs.scaffold.boot import boot
 
         booted = boot(context, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=new_context).text
+    return booted + select.brief(context, cap=cap - len(booted), first=first, new_context=new_context).text
 
 
 def _begin(context: Context, client: Client, hook_input: HookInput) -> str:

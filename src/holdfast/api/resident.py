@@ -188,8 +188,8 @@ def _require_same_user(connection: Any) -> None:
     import struct
 
     if hasattr(socket, "SO_PEERCRED"):
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        if struct.unpack("3i", told)[1] not in (os.geteuid(), 0):
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        if struct.unpack("3i", credentials)[1] not in (os.geteuid(), 0):
             raise UsageError("this home belongs to another user", "Ask for a home of your own")
 
 

@@ -40,8 +40,7 @@ class Output:
             reconfigure(encoding="utf-8", errors="surrogateescape")  # paths may have bytes that are not UTF-8
 
     def print_line(self, text: str = "", exact: bool = False) -> None:
-        """Print one line of the answer; unless `exact`, mark hidden characters, and control sequences except Holdfast's own
-        styles."""
+        """Print one line; unless `exact`, mark hidden characters, and control sequences except Holdfast's own styles."""
         sys.stdout.write((text if exact else _mark_hidden_styled(text) if self.is_terminal else mark_hidden(text)) + "\n")
 
     def print_text(self, text: str, wrap: bool = False) -> None:

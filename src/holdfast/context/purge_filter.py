@@ -61,9 +61,9 @@ class PurgeFilter:
         except HoldfastError:
             return ""
 
-    def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
+    def find_purged_turns(self, turns: list[tuple[str, str, str]], stored: bool = True) -> set[int]:
         """Return the positions of the turns (session, id, text) that were purged; see `Purges.find_purged_turns`."""
-        return set(self._ledger.purges.find_purged_turns(turns, standing)) if self.any_purged() else set()
+        return set(self._ledger.purges.find_purged_turns(turns, stored)) if self.any_purged() else set()
 
     def allow_again(self, path: str, text: str) -> None:
         """Let a purged text be stored again, because a person wants it."""

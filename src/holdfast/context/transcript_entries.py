@@ -55,7 +55,7 @@ def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
 
 
 def read_entries(
-    scope: str, transcript_file: Transcript, stamp: FileId, known: tuple[int, str] | None,
+    scope: str, transcript_file: Transcript, file_id: FileId, known: tuple[int, str] | None,
     purge_filter: PurgeFilter | None = None,
 ) -> Iterator[IndexEntry]:  # fmt: skip
     """Yield the transcript in parts that can be indexed one after the other, without turns that were purged.
@@ -64,8 +64,8 @@ def read_entries(
     """
     from holdfast.store.interface import Position
 
-    position = ReadPosition(known[1]) if known and known[0] == stamp[0] and known[1] else ReadPosition()
-    grew = stamp[2] > position.offset  # a file that changed and did not grow was changed in the middle
+    position = ReadPosition(known[1]) if known and known[0] == file_id[0] and known[1] else ReadPosition()
+    grew = file_id[2] > position.offset  # a file that changed and did not grow was changed in the middle
     if position.offset and not (grew and _ends_as_known(transcript_file, position)):
         position = ReadPosition()
     header = _header(transcript_file)
@@ -73,16 +73,16 @@ def read_entries(
     batch: list[Line] = []
     size = 0
     for line in transcript_file.read_lines(Position(position.offset, position.lines)):
-        if line.end > stamp[2]:
+        if line.end > file_id[2]:
             break  # lines that were added since are read by the next refresh
         batch.append(line)
         size += len(line.data)
         if len(batch) >= _BATCH_TURNS or size >= _BATCH_BYTES:
             passages = _passages(batch, position, header, sources, purge_filter)
-            yield _entry(scope, transcript_file.name, (stamp[0], 0, position.offset), position, passages, header)
+            yield _entry(scope, transcript_file.name, (file_id[0], 0, position.offset), position, passages, header)
             batch, size = [], 0
     passages = _passages(batch, position, header, sources, purge_filter)
-    yield _entry(scope, transcript_file.name, stamp, position, passages, header)
+    yield _entry(scope, transcript_file.name, file_id, position, passages, header)
 
 
 def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
@@ -153,7 +153,7 @@ def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "
 def _entry(
     scope: str,
     name: str,
-    stamp: FileId,
+    file_id: FileId,
     position: ReadPosition,
     passages: Iterable[Passage],
     header: transcript.TranscriptHeader | None,
@@ -166,7 +166,7 @@ def _entry(
         scope=scope,
         part="transcripts",
         name=name,
-        file_id=stamp,
+        file_id=file_id,
         digest=str(position),
         kind="session",
         key=session,

@@ -1,5 +1,4 @@
-"""The interface of an index. `SqliteIndex` and `postgres.PostgresIndex` implement it; each checks that at the end of its
-module.
+"""The interface of an index. `SqliteIndex` and `postgres.PostgresIndex` implement it and check that at their end.
 
 The index is derived from the store and can be deleted at any time. Scopes are folders of the store such as `projects/abc`;
 parts are notes, files, transcripts and archive. Timestamps are text. Any query may raise `IndexReset` (the index was replaced

@@ -171,8 +171,7 @@ def _rows(text: str) -> list[str]:
 
 
 def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
-    """Return the rows of a text that fit into `room`, cut at the end of a sentence or line, and the number of their
-    characters."""
+    """Return the rows of a text that fit into `room`, cut at the end of a sentence or line, and their number of characters."""
     most, plain = max(min(_HIT_CHARS, room), _LEAST_CHARS), escape_text(text).strip()
     if len(plain) > most:
         plain = f"{_cut(plain, most)} … ({whole} shows all)"
@@ -195,8 +194,7 @@ def _more_line(hits: list[Answer]) -> list[str]:
 
 
 def _reference(hit: Answer) -> str:
-    """Return the arguments of memory_get or memory_history for a hit: the key and, outside the project, its scope; else the
-    path."""
+    """Return the arguments of memory_get or memory_history for a hit: key and, outside the project, scope; else the path."""
     if hit["kind"] not in ("note", "past"):
         return _path(hit["citation"])
     marks = [*([_scope_kind(hit)] if _scope_kind(hit) != "project" else []), *_marks(hit)]

@@ -71,11 +71,11 @@ class LaunchOptions(Record):
     settings: tuple[tuple[str, Any], ...] = ()  # of the command line, which override those of the home
 
 
-def client_name(started: LaunchOptions, told: str | None) -> str | None:
+def client_name(started: LaunchOptions, sent_name: str | None) -> str | None:
     """Return the client's name: as it was installed, else as it calls itself, in plain characters."""
-    if started.client or not told:
+    if started.client or not sent_name:
         return started.client
-    plain = "".join([char if char.isalnum() or char in "._-" else "-" for char in told.lower() if char.isascii()])
+    plain = "".join([char if char.isalnum() or char in "._-" else "-" for char in sent_name.lower() if char.isascii()])
     return plain.strip("-._")[:_NAME_CHARS] or None
 
 

@@ -188,8 +188,7 @@ class PurgeFlagRows:
         return self._purged
 
     def any_rejected(self) -> bool:
-        """Return the result of the last query of `any_purged`; after a purge that query no longer runs, so this returns True.
-        """
+        """Return what the last query of `any_purged` found; after a purge it is no longer queried, so this returns True."""
         return self._purged or self._rejected
 
     def set_purged(self) -> None:

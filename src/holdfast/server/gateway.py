@@ -54,18 +54,18 @@ class Gateway:
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
         self._ready_at = -1.0
-        self._settings_stamp = config.read_config_file_id(self.home)
+        self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
 
     def config(self) -> Config:
         """Return the current settings, read again if their file changed: a person may disable memory while we run."""
-        if config.read_config_file_id(self.home) != self._settings_stamp:
+        if config.read_config_file_id(self.home) != self._settings_file_id:
             with self._lock:
-                stamp = config.read_config_file_id(self.home)
-                if stamp != self._settings_stamp:  # no other thread has read them since
+                file_id = config.read_config_file_id(self.home)
+                if file_id != self._settings_file_id:  # no other thread has read them since
                     before = self._closables()
                     self._load_settings(self._gate.missed)
-                    self._settings_stamp = stamp
+                    self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
                     self._memories.clear()  # requests under way keep theirs, with the settings it was opened with
@@ -95,8 +95,7 @@ class Gateway:
         self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
         read_only: bool = False,
     ) -> Iterator[Memory]:  # fmt: skip
-        """Open the caller's memory for one request, in these scopes. With `read_only`, reading an archived note leaves it in
-        the archive."""
+        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive."""
         if settings is None:
             cache_key, settings = self._settings_for(caller, scopes, read_only)
         else:

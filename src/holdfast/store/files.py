@@ -58,12 +58,12 @@ class FileStore:
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
     def list_scopes(self) -> list[str]:
-        return [path for path, is_scope in self._list_shelf() if is_scope]
+        return [path for path, is_scope in self._list_paths() if is_scope]
 
     def list_strays(self) -> list[str]:
-        return [path for path, is_scope in self._list_shelf() if not is_scope]
+        return [path for path, is_scope in self._list_paths() if not is_scope]
 
-    def _list_shelf(self) -> Iterator[tuple[str, bool]]:
+    def _list_paths(self) -> Iterator[tuple[str, bool]]:
         """Yield every path where scopes are stored, and whether it is a scope."""
         root = atomic.open_folder(self.home, ("shelf",))
         if root is None:

@@ -239,7 +239,7 @@ def redact_turn(turn: TranscriptLine) -> TranscriptLine:
 
 
 class _Counts:
-    """The counts of one session: stored, known and rejected turns."""
+    """The number of turns of one session that were added, known, purged and redacted."""
 
     def __init__(self) -> None:
         self.added = self.known = self.purged = self.redacted = 0
@@ -343,7 +343,7 @@ class _SessionWriter:
         new = [admitted for turn in pending if (admitted := self._known.add_if_new(turn))]
         self._counts.known += len(pending) - len(new)
         turns = [(self._session, turn.id or "", turn.text) for turn in new]
-        purged = self._context.purge_filter.find_purged_turns(turns, standing=False)
+        purged = self._context.purge_filter.find_purged_turns(turns, stored=False)
         new = [turn for number, turn in enumerate(new) if number not in purged]
         self._counts.added += len(new)
         self._counts.purged += len(purged)

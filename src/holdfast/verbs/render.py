@@ -81,8 +81,7 @@ def list_rendered_files(home: str) -> list[str]:
 
 
 def render_all(context: Context) -> tuple[list[str], list[str]]:
-    """Render every registered file again; return the paths that changed and those where forgotten text may remain, each with
-    why."""
+    """Render every registered file again; return the changed paths, and those where forgotten text may remain, with why."""
     config = context.config
     if not has_rendered_files(config.home):
         return [], []

@@ -1,5 +1,4 @@
-"""The caller of a gateway: checked names, the scopes that a request may name, and drafts that are checked before they are
-sent."""
+"""The caller of a gateway: checked names, the scopes that a request may name, and drafts that are checked before sending."""
 
 from __future__ import annotations
 

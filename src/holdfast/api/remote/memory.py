@@ -429,8 +429,8 @@ class RemoteMemory(MemoryInterface):
         body = {"query": query, "limit": limit, "mode": None if mode == "hybrid" else mode}
         answer = self._request("POST", "/v1/search", drop_none(body), repeatable=True)
         results = parse_records(Snippet, answer, "results")
-        told = {name: answer[name] for name in ("mode", "degraded", "reason", "disabled") if name in answer}
-        return Snippets(results, **{"mode": "keyword", **told})  # an older gateway sends no mode
+        properties = {name: answer[name] for name in ("mode", "degraded", "reason", "disabled") if name in answer}
+        return Snippets(results, **{"mode": "keyword", **properties})  # an older gateway sends no mode
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         return parse_record(Piece, self._request("GET", "/v1/read", query={"path": path, "from": start, "lines": lines}))

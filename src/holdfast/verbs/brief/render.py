@@ -73,8 +73,7 @@ class Why(Record):
 
 
 class Brief(Record):
-    """The block, the notes that are whole in it, those listed by title, and how many are not in it; with an explanation on
-    request."""
+    """The block, the notes that are whole in it, those listed by title, the number of the others, and the reasons."""
 
     text: str
     shown: tuple[str, ...] = ()
@@ -141,9 +140,9 @@ class _Start:
             return Composed(Brief(""))
         left_out = self._total - len(self._whole) - len(self._titles)
         unsaid = self._facts.total - len(statements)
-        said = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
+        summary = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
         names, listed = map(_names, (self._whole, self._titles))
-        brief = Brief(frame("", lines, f"{said} {_SEARCH}"), names, left_out, listed=listed)
+        brief = Brief(frame("", lines, f"{summary} {_SEARCH}"), names, left_out, listed=listed)
         return Composed(brief, tuple(self._whole), tuple(self._titles), tuple(statements))
 
     def _take_whole(self, notes: list[NoteView], room: int) -> list[NoteView]:
@@ -221,11 +220,11 @@ def _names(notes: list[NoteView]) -> tuple[str, ...]:
 
 def _left_out(titles: int, notes: int, facts: int, cut: list[str] | tuple[str, ...] = (), more: bool = False) -> str:
     """Return the sentence that says what a start briefing does not show."""
-    said = [f"{_plural(titles, 'note')} by title only"] if titles else []
-    said += [f"{_plural(notes, 'note')} left out"] if notes else []
-    said += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
-    said += [f"{path} cut" for path in cut]
-    return "; ".join(said) + "." if said else "Nothing was left out."
+    parts = [f"{_plural(titles, 'note')} by title only"] if titles else []
+    parts += [f"{_plural(notes, 'note')} left out"] if notes else []
+    parts += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
+    parts += [f"{path} cut" for path in cut]
+    return "; ".join(parts) + "." if parts else "Nothing was left out."
 
 
 def _plural(count: int, noun: str) -> str:
@@ -314,9 +313,9 @@ class _Overview:
 
     def __init__(self, scope: str, path: str, text: str) -> None:
         lines = _lines(text)
-        told = escape_text("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
+        escaped = escape_text("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
         self.path = path
-        self._head, self._shown, self._total = f"- [{scope}] {escape_text(path)}:", told.split("\n"), len(lines)
+        self._head, self._shown, self._total = f"- [{scope}] {escape_text(path)}:", escaped.split("\n"), len(lines)
 
     @property
     def full(self) -> int:

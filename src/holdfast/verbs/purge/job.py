@@ -81,14 +81,14 @@ class PurgeJob:
     def _lines_said_in(self, paths: Iterable[str]) -> set[str]:
         """Return those of the purged lines and whole texts, folded, that these files say."""
         wanted = {fold_text(text) for text in self.texts} | {line for text in self.texts for line in _long_lines(text)}
-        said: set[str] = set()
+        shared: set[str] = set()
         for text in self._verifier.read_texts(paths):
             whole = fold_text(text)
             if self.within_lines:
-                said |= {line for line in wanted if line in whole}
+                shared |= {line for line in wanted if line in whole}
             else:
-                said |= wanted & {*_long_lines(text), whole}
-        return said
+                shared |= wanted & {*_long_lines(text), whole}
+        return shared
 
     def refuse(self, texts: Iterable[str], *, lines: Iterable[str] = (), digests: Iterable[str] = ()) -> None:
         """Record digests of these texts and folded lines, and these ready digests, so that no process can write them again.
@@ -132,7 +132,7 @@ class PurgeJob:
         patterns = Patterns(self.texts)
         try:
             self.usage_rows += self.context.ledger.done.mask(
-                lambda said: patterns.find_in(said.encode("utf-8", "surrogatepass"))
+                lambda text: patterns.find_in(text.encode("utf-8", "surrogatepass"))
             )
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
