@@ -42,7 +42,7 @@ class _Deadline:
         self._enforced = enforced
 
     def set(self, seconds: float) -> None:
-        """Raise `_TimedOut` after so many seconds; 0 means never."""
+        """Raise `_TimedOut` after this many seconds; 0 means never."""
         if self._enforced:
             import _signal  # type: ignore[import-not-found]  # not `signal`: importing it takes longer
 
@@ -268,7 +268,7 @@ def _read_event() -> tuple[dict[str, Any], str]:
         return {}, ""
     try:
         found = _make_scanner()(text, 0)[0]
-    except Exception:  # of many kinds: the bare scanner imports json to raise its error
+    except Exception:  # of many types: the bare scanner imports json to raise its error
         return {}, _NO_OBJECT
     return (found, "") if isinstance(found, dict) else ({}, _NO_OBJECT)
 
@@ -300,7 +300,7 @@ def _make_scanner() -> Any:
 
 
 class _ScannerOptions:
-    """The options that json.JSONDecoder gives to the same module."""
+    """The options that json.JSONDecoder passes to the same module."""
 
     strict = False
     object_hook = None

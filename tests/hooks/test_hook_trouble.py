@@ -1,5 +1,4 @@
-"""A hook never breaks a session: exit 0 and output that its client understands, whatever happens; `doctor` shows the failure.
-"""
+"""A hook never breaks a session: exit 0 and valid output for its client, whatever happens; `doctor` shows the failure."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ SCOPE = "projects/demo"
 
 @pytest.fixture
 def filled(open_memory, home):
-    """Notes of every kind: pinned, ended, ending later, of every origin, written by hand without an id, and one that is not
-    text."""
+    """Notes of every kind: pinned, ended, ending later, of every origin, by hand without an id, and one that is not text."""
     with open_memory(origin="user") as memory:
         for number, origin in enumerate(["user", "agent", "tool", "import", "web"] * 3):
             ends = {0: "2026-05-01", 1: "2027-01-01"}.get(number % 4)

@@ -130,8 +130,7 @@ SHARED = {
 
 
 class Rows:
-    """Insert rows of one tenant into every table, all with the same few values, so that joins find them; or only an agent's
-    rows."""
+    """Insert rows of one tenant, or only of an agent, into every table; few different values, so that joins find them."""
 
     def __init__(self, url, agent=""):
         self._agent = agent

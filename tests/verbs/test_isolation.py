@@ -1,5 +1,4 @@
-"""Isolation through every interface: callers that must see a note see it in every way the interface has, and no other caller
-sees it.
+"""Isolation through every interface: callers that must see a note see it in every way, and no other caller sees it.
 
 Real repositories, real processes. To add an interface, add a class below: how a caller stores something through it (if
 possible), and all its ways to read; each test then runs with it too.

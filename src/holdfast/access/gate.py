@@ -31,8 +31,7 @@ _DAY, _MAX_DAYS = 86400, 36500
 
 
 class MissedDecisions:
-    """Decisions of this process that are not in the audit: their number, and by tenant the number that no audit row mentions
-    yet."""
+    """Decisions of this process that are not in the audit: their number, and by tenant how many no audit row mentions yet."""
 
     def __init__(self) -> None:
         self.lock = allocate_lock()
@@ -103,8 +102,7 @@ class AccessGate:
     # --- authentication -------------------------------------------------------------------------------------------
 
     def identify(self, token: str) -> Caller:
-        """Return the caller that a token belongs to; raises Unauthenticated. Nothing is cached: a revocation takes effect at
-        once."""
+        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once."""
         id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
@@ -208,8 +206,7 @@ class AccessGate:
         return self.agent(name)
 
     def first_token(self) -> str | None:
-        """Add the operator and return its token if there is no agent yet, otherwise None. Of concurrent callers, only one gets
-        it."""
+        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it."""
         new, now = tokens.make_token(), int(dates.clock())
         with self._recorded_change(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
             is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)

@@ -42,7 +42,7 @@ class Caller(Record):
 
 
 class Role(Record):
-    """What a role may do, and in whose memory. An empty list means nothing."""  # published in openapi.json
+    """The actions and scopes that a role allows. An empty list allows nothing."""  # published in openapi.json
 
     name: str
     skills: tuple[str, ...] = ()

@@ -56,8 +56,7 @@ _DAY_SECONDS = 86400
 class Memory(MemoryInterface):
     """One caller's memory in one home: its session, its project, its agent, and the global notes.
 
-    `Memory("https://...", token=...)` returns a `RemoteMemory`, which uses a gateway; it also counts as an instance of
-    `Memory`.
+    `Memory("https://...", token=...)` returns a `RemoteMemory`, which uses a gateway and is an instance of `Memory` too.
     """
 
     def __new__(cls, home: object = None, *args: object, token: str | None = None, **options: Any) -> Self:

@@ -58,7 +58,7 @@ class Step(Record):
 
 
 class InstallRecord(Record):
-    """What an install did to one file, so that it can be undone."""
+    """The changes that an install made to one file, so that they can be undone."""
 
     after: str  # the digest of what we left
     before: bytes | None

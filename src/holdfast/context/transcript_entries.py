@@ -23,7 +23,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 
 class ReadPosition:
-    """How far a transcript was read: bytes, lines, turns, and a checksum of its last line to see if it is still the same."""
+    """The read position in a transcript: bytes, lines, turns, and a checksum of the last line to see if it changed."""
 
     def __init__(self, text: str = "") -> None:
         parts = [int(part) for part in text.split(":")] if text else [0, 0, 0, 0]

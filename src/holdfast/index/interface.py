@@ -208,7 +208,7 @@ class Index(Protocol):
         """Return the note of a file, or None."""
 
     def count_notes(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
-        """Return how many notes of some scopes are not over; only those in quarantine (1), or only the others (0)."""
+        """Return how many notes of some scopes have not ended; only those in quarantine (1), or only the others (0)."""
 
     def find_note_by_id(self, scopes: tuple[str, ...], id: str) -> NoteLocation | None:
         """Return where the note of an id is, if it is in one of these scopes."""

@@ -176,7 +176,7 @@ class IndexQueries:
     ) -> list[Note]:  # fmt: skip
         """Return the notes of some scopes, pinned notes first, then newest first.
 
-        `before` keeps notes that were last used earlier, `now` leaves out notes that are over, `only` keeps those in
+        `before` keeps notes that were last used earlier, `now` leaves out notes that have ended, `only` keeps those in
         quarantine (1) or the others (0), and `archived` returns archived notes instead of current ones.
         """
         return self._notes(
@@ -209,7 +209,7 @@ class IndexQueries:
         return [NoteRow(*row).to_note() for row in rows]
 
     def count_notes(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
-        """Return how many notes of some scopes are not over; only those in quarantine (1), or only the others (0)."""
+        """Return how many notes of some scopes have not ended; only those in quarantine (1), or only the others (0)."""
         agents = "agent" in self._quarantine  # most notes are by agents, so the index of doubted notes leaves them out
         values = {"now": now, "quarantine": self._quarantine, "agents": agents, "only": only}
         return int(self._row("count_notes", scopes=scopes, **values)[0])

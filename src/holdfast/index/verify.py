@@ -44,7 +44,7 @@ def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
 
 
 class _TermCounts:
-    """How often each term occurs, and the sum of the ids of the passages where it does."""
+    """The number of occurrences of each term, and the sum of the ids of the passages that have it."""
 
     def __init__(self) -> None:
         self.occurrences: Counter[str] = Counter()

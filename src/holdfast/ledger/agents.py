@@ -22,7 +22,7 @@ _LOCK_NAME = "agents agents"  # held while agents or tokens are changed
 
 
 class Token(Record):
-    """What may be shown of a token. Times are in seconds since 1970."""
+    """The public fields of a token. Times are in seconds since 1970."""
 
     id: str
     created: int

@@ -145,7 +145,7 @@ class Audit:
         self, *, limit: int = 50, before: int | None = None, agent: str | None = None, action: str | None = None,
         outcome: str | None = None, since: str | None = None, until: str | None = None,
     ) -> tuple[List[Entry], int | None]:  # fmt: skip
-        """Return the newest entries first, and the number to give as `before` for the next page; None after the last."""
+        """Return the newest entries first, and the number to pass as `before` for the next page; None after the last."""
         rows = self._read_rows(
             "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
         )

@@ -26,7 +26,7 @@ _MASKED = "purged:"  # before the digest of a subject that was purged
 
 
 class DoneItem(Record):
-    """Something that was done. The time is in seconds since 1970."""
+    """A record of completed work. The time is in seconds since 1970."""
 
     number: int
     agent: str
@@ -69,7 +69,7 @@ class Done:
         return False
 
     def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
-        """Record it and return whether it is new: of many callers that record the same at once, one gets True."""
+        """Record it and return whether it is new: of several callers that record the same at once, one gets True."""
         values: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
 
         def insert(transaction: Transaction) -> bool:
@@ -118,7 +118,7 @@ class Done:
     def list(
         self, agent: str | None = None, kind: str | None = None, *, limit: int = 50, before: int | None = None
     ) -> tuple[List[DoneItem], int | None]:
-        """Return what was done, newest first, and the number to give as `before` for the next page."""
+        """Return completed work, newest first, and the number to pass as `before` for the next page."""
         rows = self._database.read_current("done.list", agent=agent, kind=kind, before=before, most=limit + 1)
         items = [DoneItem(*row) for row in rows]
         return items[:limit], items[limit - 1].number if len(items) > limit else None
@@ -209,7 +209,7 @@ class Reviews:
         )
 
     def list(self, agent: str | None = None, *, limit: int = 50, before: int | None = None) -> tuple[List[Review], int | None]:
-        """Return reviews, newest first, and the number to give as `before` for the next page."""
+        """Return reviews, newest first, and the number to pass as `before` for the next page."""
         rows = self._database.read_current("reviews.list", agent=agent, before=before, most=limit + 1)
         reviews = [Review(*row) for row in rows]
         return reviews[:limit], reviews[limit - 1].number if len(reviews) > limit else None

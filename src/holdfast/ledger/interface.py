@@ -121,7 +121,7 @@ class LedgerDatabase(Protocol):
 
 
 class AuditChain(Protocol):
-    """Where the audit's rows, the head of their hash chain, and the mark beside it are kept."""
+    """Storage of the audit's rows, of the head of their hash chain, and of the mark beside it."""
 
     mark_name: str  # the name of the mark in messages
 

@@ -120,7 +120,7 @@ class Purges:
         return self._flags.any_rejected()
 
     def set_flag(self, rejected: bool = False) -> None:
-        """Remember durably that something was purged, or rejected; before anything is removed."""
+        """Record durably that something was purged, or rejected, before anything is removed."""
         if rejected:
             self._flags.set_rejected()
         else:

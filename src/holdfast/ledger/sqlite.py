@@ -1,7 +1,6 @@
 """The ledger of a home: one SQLite file, ledger.db, and a few small files beside it.
 
-A file that is damaged or not ours is set aside, never deleted: it is the only copy of its records. Reading never creates the
-file.
+A file that is damaged or not ours is set aside, never deleted: it is the only copy. Reading never creates the file.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class SqliteLedger:
 
     @property
     def done(self) -> Done:
-        """What agents have done and need not do again."""
+        """Work that agents have done and need not do again."""
         from holdfast.ledger.done import Done
 
         return Done(self.database, self._review_key)
@@ -353,6 +352,6 @@ def _is_set_aside(name: str) -> bool:
 
 
 def _reset_error() -> Damaged:
-    """Return the error for questions that only the damaged ledger could answer: unknown is not the same as no."""
+    """Return the error for questions that only the damaged ledger could answer: unknown does not mean no."""
     message = "the ledger is damaged and was set aside: what it knew is not known now"
     return Damaged(message, Template("Run ", DOCTOR))

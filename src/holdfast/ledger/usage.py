@@ -21,7 +21,7 @@ _IDS_PER_QUERY = 5_000
 
 
 class Usage:
-    """How often and when notes were used."""
+    """Counts and times of the uses of notes."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -60,8 +60,7 @@ class Usage:
         return found
 
     def forget(self, ids: Sequence[str]) -> int:
-        """Delete the counts of these notes, to whom they were shown and what was decided about them; return how many had
-        been used."""
+        """Delete all records of these notes: uses, sessions they were shown to, decisions; return how many had been used."""
         rows = [{"id": id} for id in ids]
 
         def delete_rows(transaction: Transaction) -> int:
@@ -89,7 +88,7 @@ class ShownTo(Record):
 
 
 class Sessions:
-    """What each session of a client was shown since its context began, and how many prompts it had."""
+    """The notes that each session of a client was shown since its context began, and its number of prompts."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -147,7 +146,7 @@ class Sessions:
         return int(counted[0][0]) if counted else 0
 
     def list_history(self, note: str) -> List[ShownTo]:
-        """Return to whom a note was shown, newest first."""
+        """Return the sessions that a note was shown to, newest first."""
         rows = self._database.read_or_empty("history", note=note)
         return [ShownTo(version=version, session=session, client=client, time=time) for version, session, client, time in rows]
 
@@ -167,7 +166,7 @@ class PersonDecision(Record):
 
 
 class Decisions:
-    """What people decided about notes."""
+    """Decisions of people about notes."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database

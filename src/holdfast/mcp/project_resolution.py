@@ -48,7 +48,7 @@ class Caller(Record):
 
     @property
     def fix(self) -> str:
-        """How a caller without a project names one."""
+        """The hint for a caller without a project."""
         return GATEWAY_FIX if self.found_by == FOUND_BY_GATEWAY else FIX
 
     def known_client(self) -> Client | None:

@@ -46,7 +46,7 @@ def vector_problem(database: Database) -> tuple[str, str]:
 
 
 def vector_problem_at(url: str) -> tuple[str, str]:
-    """Return the same for the database at an address."""
+    """Return what is missing in the database at an address, and how to fix it."""
     try:
         with psycopg.connect(**connection_parameters(url)) as connection:
             row = connection.execute(SQL["pgvector"]).fetchone()

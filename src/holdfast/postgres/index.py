@@ -51,7 +51,7 @@ class IndexDatabase(Database):
 
     @property
     def cache(self) -> dict[Hashable, Any] | None:
-        """What this thread's query has read so far; None outside of a query."""
+        """The results that this thread's query has read so far; None outside of a query."""
         cache: dict[Hashable, Any] | None = getattr(self._thread, "cache", None)
         return cache
 

@@ -410,7 +410,7 @@ class PostgresStore:
     def change_folder(
         self, db: Session, scope_folder: str, part: str, change: int, *, last: int = 0, names: list[str] | None = None
     ) -> None:
-        """Combine a change with the fingerprint of a folder, and remember a few changed names for other readers."""
+        """Combine a change with the fingerprint of a folder, and record a few changed names for other readers."""
         recent = [name for name in names or () if len(name) <= _NAME_CHARACTERS][:_RECENT_NAMES]
         row = {"scope": scope_folder, "part": part, "mix": change, "last": last, "names": recent}
         db.execute(SQL["change_folder"], row)

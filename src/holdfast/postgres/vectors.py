@@ -43,7 +43,7 @@ _MAX_REMOVED = 32  # vectors, or one in fifty, that may be missing from a folder
 
 
 class Stock(Record):
-    """How many vectors of a model a folder has: narrow and wide ones, how many were removed, and the version."""
+    """The number of vectors of a model in a folder: narrow, wide and removed ones; and their version."""
 
     model: int
     folder: int

@@ -73,7 +73,7 @@ class Gateway:
 
     @property
     def settings(self) -> Config:
-        """Return the settings as last read, without a look at the disk."""
+        """Return the settings as last read, without access to the disk."""
         return self._config
 
     @property

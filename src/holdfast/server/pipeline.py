@@ -259,7 +259,7 @@ def bearer_token(request: Request) -> str:
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
-    """Return everything that the request gives, by name: in the path, the query and the JSON body."""
+    """Return all fields of the request by name: in the path, the query and the JSON body."""
     given = _query(route, request)
     unknown = [name for name in given if name not in route.query_fields]
     if unknown:

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
 
     class FolderState(Protocol):
-        """What the index records about a folder."""
+        """The entry of a folder in the index."""
 
         @property
         def fingerprint(self) -> int: ...
 
     class IndexedFiles(Protocol):
-        """What change detection needs to know of the index."""
+        """The part of the index that change detection uses."""
 
         def known_folders(self, scopes: tuple[str, ...]) -> Mapping[Folder, FolderState]: ...
         def file_id(self, scope: str, part: str, name: str) -> FileId | None: ...
 
     class ChangeDetector(Protocol):
-        """How a backend finds out which files of the store differ from the index."""
+        """Finds the files of the store that differ from the index; each backend implements it."""
 
         @property
         def lock(self) -> AbstractContextManager[Any]:

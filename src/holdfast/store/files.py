@@ -445,7 +445,7 @@ def _rename_all(folder: Folder, temps: list[tuple[str, str]]) -> None:
 
 
 def _link_new(folder: Folder, temp: str, name: str) -> None:
-    """Give a temp file its name; a link never overwrites a file that another program created meanwhile."""
+    """Rename a temp file to its final name; a link never overwrites a file that another program created meanwhile."""
     try:
         os.link(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
     except FileExistsError:

@@ -302,7 +302,7 @@ class Store(Protocol):
         """Move an archived note to the trash; return False if it is not in the archive any more."""
 
     def restore_note(self, scope: Scope, note: TrashedNote, key: str) -> None:
-        """Move a note out of trash or archive to a key; raise `Changed` if the key is taken or the note is gone."""
+        """Move a note out of trash or archive to a key; raise `Changed` if the key is taken or the note was moved."""
 
     # --- index.md --------------------------------------------------------------------------------------------------
 

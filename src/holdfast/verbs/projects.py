@@ -33,7 +33,7 @@ class KnownProject(Record):
 
 
 class Adopted(Record):
-    """What `adopt` did: `adopted`, or `unchanged` if the notes of `old` were found from `new` already."""
+    """The result of `adopt`: `adopted`, or `unchanged` if the notes of `old` were found from `new` already."""
 
     action: str
     old: str

@@ -55,7 +55,7 @@ class Snippet(TextRecord):
 
 
 class Snippets(list[Snippet]):
-    """What a search found: a list that also says which mode ran and whether the answer is degraded."""
+    """The results of a search: a list that also says which mode ran and whether the answer is degraded."""
 
     def __init__(
         self, results: Iterable[Snippet] = (), mode: str = "hybrid", degraded: bool = False, reason: str = "",
@@ -377,7 +377,7 @@ def overviews(store: Store, scope: Scope, most: int = len(_OVERVIEWS)) -> list[O
 
 
 def _is_template(text: str) -> bool:
-    """Whether a wiki index has only headings, comments and lines of the shipped template."""
+    """Return whether a wiki index has only headings, comments and lines of the shipped template."""
     rows = [row.strip() for row in _without_comments(text).split("\n")]
     return all(not row or row.startswith("#") or row in WIKI_LINKS for row in rows)
 

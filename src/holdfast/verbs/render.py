@@ -1,4 +1,4 @@
-"""Render a project's briefing into a file that a client reads: a marked block of ours, the rest of the file untouched.
+"""Render a project's briefing into a file that a client reads: a marked block of Holdfast, the rest of the file untouched.
 
 The home keeps a registry of the files that hold a block, so that a forgotten note disappears from them at once.
 """
@@ -68,7 +68,7 @@ def _briefing_of_project(context: Context, project: str) -> str:
 
 
 def has_rendered_files(home: str) -> bool:
-    """Return whether any file holds a block; called after every forget, so it only looks for the registry."""
+    """Return whether any file holds a block; called after every forget, so it only checks for the registry."""
     return os.path.exists(os.path.join(home, _REGISTRY))
 
 

@@ -1,4 +1,4 @@
-"""Trace a note: what it was made from, to whom it was shown, what was made from it, and what people decided."""
+"""Trace a note: what it was made from, which sessions it was shown to, what was made from it, and what people decided."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Told(Record):
 
 
 class Decision(Record):
-    """What a person decided."""
+    """A decision of a person."""
 
     action: str
     time: str
@@ -67,7 +67,7 @@ class Decision(Record):
 
 
 class Trace(Record):
-    """All that is known about where a note came from and where it went."""
+    """The history of a note: where it came from and where it was shown."""
 
     note: Note
     versions: tuple[Saying, ...]  # newest first
@@ -104,8 +104,8 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
 
 
 def _list_decisions(context: Context, id: str, parsed: ParsedNote) -> list[PersonDecision]:
-    """Return the decisions about a note, then those that took away a note it was made from, whose words it may repeat.
-    Decisions in scopes that the caller may not see are left out."""
+    """Return the decisions about a note, then those that removed a note it was made from, whose text it may repeat. Decisions
+    in scopes that the caller may not see are left out."""
     sources = [what.removeprefix("note:") for what in parsed.header.source.made_from if what.startswith("note:")]
     of_sources = [decision for source in sources for decision in context.ledger.decisions.list(source)]
     taken_away = [decision for decision in of_sources if decision.action in TAKEN_AWAY]

@@ -113,8 +113,7 @@ class _NoiseScanner:
         return self._match_tags(start)
 
     def _match_tags(self, start: int) -> tuple[int, str] | None:
-        """Return the end of the blocks on this line, of which there may be several, and the text typed in them; None if there
-        are none."""
+        """Return the end of the blocks that begin on this line and the text typed in them; None if there are none."""
         text, position, typed = self._text, start, list[str]()
         while tag := _TAG.match(text, position):
             close = self._find_end_of(f"</{tag[1]}>", tag.end())

@@ -40,7 +40,7 @@ class NoteView(Record):
 
 
 class ScopeView(Record):
-    """What a briefing may show of one scope: its most useful notes, how many it has, and the overviews of its files."""
+    """The content of one scope for a briefing: its most useful notes, how many it has, and the overviews of its files."""
 
     scope: str
     notes: tuple[NoteView, ...]
@@ -65,7 +65,7 @@ class Budget(Record):
 
 
 class Why(Record):
-    """Why a note is in a briefing, or is not."""
+    """The reason why a note is in a briefing or is not."""
 
     name: str  # project/testing
     told: bool
@@ -271,7 +271,7 @@ def _line(note: NoteView) -> str:
 
 
 def _short_line(note: NoteView) -> str:
-    """Return the same for the section of a scope, whose heading says that notes are from agents."""
+    """Return a whole note for the section of a scope, whose heading says that notes are from agents."""
     marked = note.date if note.origin == "agent" else f"{note.date}, {note.origin}"
     return f"- {_name(note)} ({marked}): {_text(note)}"
 
@@ -281,7 +281,7 @@ def _short_lines(notes: list[NoteView], scope: str) -> list[str]:
 
 
 def _text(note: NoteView) -> str:
-    """Return a note's text with its further lines indented: none can look like a line of ours."""
+    """Return a note's text with its further lines indented, so that none can look like a line of Holdfast."""
     return escape_text(note.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
 
 

@@ -275,7 +275,7 @@ def _shown_key(note: Note) -> str:
 
 
 def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
-    """Explain every note of the scopes, also those that are over; `stated` are those whose facts are all shown."""
+    """Explain every note of the scopes, including ended ones; `stated` are those whose facts are all shown."""
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
     for note in notes:
@@ -367,7 +367,7 @@ def _file_facts(context: Context, prompt: str, now: str) -> list[NoteView]:
 
 
 def _view_match(context: Context, match: Match, prompt: str, now: str) -> NoteView | None:
-    """Return a match as it is shown; None if it is gone or may not be shown."""
+    """Return a match as it is shown; None if it was deleted or may not be shown."""
     from holdfast.verbs.brief import relevance
 
     if match.kind == "turn":

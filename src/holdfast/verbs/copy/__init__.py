@@ -23,7 +23,7 @@ _MAX_NAMED = 20
 
 
 class Copied(Record):
-    """How much there is, how much of it was copied now, and what could not be."""
+    """The result of a copy: how much there is, how much of it was copied now, and what could not be copied."""
 
     source: str
     target: str

@@ -161,7 +161,7 @@ def _check_marker(context: Context, fixes: Fixes) -> list[Problem]:
 
 
 def _check_projects(context: Context, fixes: Fixes) -> list[Problem]:
-    """Report projects whose folder is gone. Not checked on PostgreSQL: the folders may be on other machines."""
+    """Report projects whose folder was deleted. Not checked on PostgreSQL: the folders may be on other machines."""
     return [
         Problem(
             "project_gone",

@@ -150,7 +150,7 @@ class PurgeJob:
     # --- verify -----------------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Search every byte of ours for every pattern, and again until the lock timeout while a writer may be active."""
+        """Search all of Holdfast's files for every pattern, repeatedly until the lock timeout while a writer may be active."""
         patterns, pause = self._verifier.make_patterns(self.texts, self.vectors), 0.02
         self._verify_dictionary()
         while True:

@@ -33,7 +33,7 @@ _IN_HEADER = "it stands in what is said about the note, such as a tag; change th
 
 
 def check_text(value: object) -> str:
-    """Return the text to purge; raise UsageError if it is too short to be told from other texts."""
+    """Return the text to purge; raise UsageError if it is too short to be distinguished from other texts."""
     text = validate.check_text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
     if len(fold_text(text)) < MIN_TEXT_CHARS:
         what = f"a text of {len(fold_text(text))} characters is too short to purge wherever it stands"

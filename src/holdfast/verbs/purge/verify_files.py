@@ -1,4 +1,4 @@
-"""Verify a purge in a home on disk: read every byte of ours back, and ask git what its history still contains."""
+"""Verify a purge in a home on disk: read every byte of Holdfast's files, and ask git what its history still contains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Verifier(Protocol):
 
     @property
     def unreachable(self) -> tuple[str, ...]:
-        """What no purge can reach; every receipt says so."""
+        """Copies that no purge can reach; every receipt names them."""
 
     def list_files(self, under: str = "") -> list[str]:
         """Return the paths of everything kept, or only of what is below `under`."""

@@ -22,7 +22,7 @@ _KEEP = ".keep"
 
 
 class Scaffolded(Record):
-    """What a scaffold made, and what was there already and stays as it is; folders end in /."""
+    """The files and folders that a scaffold created, and those that existed already; folders end in /."""
 
     name: str
     scope: Scope

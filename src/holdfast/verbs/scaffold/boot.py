@@ -210,7 +210,7 @@ def _list_further(tree: Tree) -> tuple[str, ...]:
 
 
 def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int) -> Boot:
-    """Give each section a first line while there is room, then share the rest: the longest are cut first."""
+    """Give each section a first line while there is space, then share the rest: the longest are cut first."""
     everything = [(section.path, len(section.lines)) for section in sections]
     room = chars - len(_frame([], scope, _describe_missing(everything, further)))
     fitting = list(sections)
