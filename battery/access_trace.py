@@ -31,7 +31,7 @@ _PROJECT_FILES = re.compile(r"/(?:\.git(?:/.*)?|\.holdfast(?:/project\.json)?)$"
 
 @dataclass(frozen=True)
 class AllowedPaths:
-    """Where a child may read and write: in `home` and `writes` both, in `reads` and where Python needs it only read."""
+    """The files that a child may use: read and write in `home` and `writes`, only read in `reads` and where Python needs it."""
 
     home: str
     reads: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What must hold after a crash: nothing acknowledged is lost, no file is torn, and opening the home repairs the rest."""
+"""Invariants after a crash: nothing acknowledged is lost, no file is torn, and opening the home repairs the rest."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Notes = tuple[dict[str, Texts], list[tuple[str, Texts]]]  # current notes by key
 
 @dataclass
 class Model:
-    """What the store must contain: the texts of each note and of the trash, the last forgotten note last."""
+    """The expected content of the store: the texts of each note and of the trash, the last forgotten note last."""
 
     notes: dict[str, Texts] = field(default_factory=dict)
     trash: list[tuple[str, Texts]] = field(default_factory=list)

@@ -41,7 +41,7 @@ class Caller(NamedTuple):
 
 
 class Item(NamedTuple):
-    """What the owner stored in one scope: the secret word, the folder of the scope and the id of the note."""
+    """The data of the owner in one scope: the secret word, the folder of the scope and the id of the note."""
 
     scope: str
     canary: str

@@ -35,7 +35,7 @@ Needles = dict[int, list[tuple[str, bytes]]]  # by the number of the canary: enc
 
 @dataclass(frozen=True)
 class CanaryResult:
-    """How many files were searched for how many byte strings, and by number of the canary what is wrong."""
+    """The number of files and byte strings that were searched, and the problems by number of the canary."""
 
     files: int
     needles: int

@@ -49,7 +49,7 @@ class TraceLine:
 
 @dataclass(frozen=True)
 class ChildResult:
-    """What a child printed and how it ended."""
+    """The output of a child, and how it ended."""
 
     output: list[str]
     killed: bool

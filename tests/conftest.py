@@ -1,4 +1,4 @@
-"""What every test may lean on: a home of its own, a clock it can turn, children to run code in."""
+"""Fixtures of all tests: a home for each test, a clock that a test can set, and child processes that run code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ hypothesis.settings.register_profile("holdfast", max_examples=40, **QUIETLY)
 hypothesis.settings.register_profile("battery", max_examples=1000, **QUIETLY)
 hypothesis.settings.load_profile("holdfast")  # `--hypothesis-profile=battery` loads the other one after this
 
-sys.path += map(str, Path(__file__).parent.glob("*/"))  # tests of one package borrow cases from those of another
+sys.path += map(str, Path(__file__).parent.glob("*/"))  # tests of one package use cases of another
 
 REAL_HOMES = {os.path.join(place, ".holdfast") for place in (pwd.getpwuid(os.getuid()).pw_dir, os.path.expanduser("~"))}
 
@@ -37,13 +37,13 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Keep the tests' folders on the RAM disk, unless `--basetemp` names a place."""
+    """Keep the tests' folders on the RAM disk, unless `--basetemp` names a folder."""
     config.stash[TIERS] = Tiers()
     if not hasattr(config, "workerinput") and config.option.basetemp is None and ram_disk.find_ram_disk():
         config.option.basetemp = str(ram_disk.make_folder())  # the workers get folders below it
 
 
-# --- tiers: the log says which one ran, and what was left out ---------------------------------------------------------
+# --- tiers: the log says which one ran, and which tests were not run --------------------------------------------------
 
 
 class Tiers:
@@ -98,7 +98,7 @@ def pytest_testnodedown(node):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Print the tier, and what a real program would have proven: neither is passed over in silence."""
+    """Print the tier, and which tests of real programs were skipped: neither is silent."""
     reports = terminalreporter.stats.get("skipped", ())
     reasons = {report.longrepr[-1] for report in reports if isinstance(report.longrepr, tuple)}
     for reason in sorted(reason for reason in reasons if npm.SKIP_PREFIX in reason):
@@ -107,7 +107,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def _marks(path):
-    """What would show that somebody wrote there."""
+    """Return a state that changes if anything is written there."""
     try:
         return os.stat(path).st_mtime_ns, sorted(os.listdir(path))
     except OSError as error:
@@ -116,10 +116,10 @@ def _marks(path):
 
 @pytest.fixture(autouse=True)
 def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
-    """HOME is a folder of the test's own, no setting leaks in, and the real ~/.holdfast stays as it was."""
+    """Set HOME to a folder of the test, clear all settings, and check that the real ~/.holdfast does not change."""
     for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in config.AGENTS]:
-        monkeypatch.delenv(name)  # also what tells that an agent runs the tests: what they type, a person types
-    monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # what is about meaning asks for models; the rest is quicker without
+        monkeypatch.delenv(name)  # also the variables of coding agents: commands of the tests count as a person's
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # tests about meaning request models; the others are faster without them
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
     before = {path: _marks(path) for path in REAL_HOMES}
     yield
@@ -135,13 +135,13 @@ def disk_folder():
 
 @pytest.fixture
 def disk_path(disk_folder):
-    """A folder of the test's own on a real disk."""
+    """A folder for the test on a real disk."""
     return Path(tempfile.mkdtemp(dir=disk_folder))
 
 
 @pytest.fixture
 def home(request, tmp_path):
-    """The place of a home: on a real disk for tests that are marked `disk`."""
+    """The path of a home: on a real disk for tests that are marked `disk`."""
     if request.node.get_closest_marker("disk"):
         return request.getfixturevalue("disk_path") / "home"
     return tmp_path / "home"
@@ -149,7 +149,7 @@ def home(request, tmp_path):
 
 @pytest.fixture
 def open_memory(home, tmp_path):
-    """Opens callers of one home, and closes them when the test is over."""
+    """Open callers of one home; they are closed after the test."""
     opened = []
 
     def open_(**given):
@@ -167,7 +167,7 @@ def memory(open_memory):
 
 
 class Clock:
-    """Stands still until somebody turns it."""
+    """A clock that advances only on demand."""
 
     def __init__(self, moment):
         self.seconds = self._of(moment)
@@ -195,7 +195,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Noon of the first of May 2026, until the test says otherwise."""
+    """A clock at noon of 1 May 2026, until the test changes it."""
     clock = Clock("2026-05-01T12:00:00Z")
     monkeypatch.setattr(dates, "clock", clock)
     return clock
@@ -203,7 +203,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def truth(home):
-    """The bytes of everything on the shelf that is not made from something else."""
+    """Return the bytes of all files in the store that are not derived."""
 
     def read(where=home):
         store = Path(where) / "shelf"
@@ -221,7 +221,7 @@ def truth(home):
 
 @pytest.fixture
 def note_file(home):
-    """Where a note stands."""
+    """Return the path of a note's file."""
 
     def path(key, scope="projects/demo"):
         return home / "shelf" / scope / "notes" / f"{key}.md"
@@ -231,17 +231,17 @@ def note_file(home):
 
 @pytest.fixture
 def no_temp_left(home):
-    """Fails at the end of the test if a half-written file is left anywhere."""
+    """Fail at the end of the test if a temporary file is left anywhere."""
     yield
     assert [str(path) for path in home.rglob(".holdfast-*")] == []
 
 
 @pytest.fixture
 def child(tmp_path):
-    """Runs code in a Python of its own and gives what it put into `answer`; what hangs or dies fails the test.
+    """Run code in a new Python process and return what it assigned to `answer`; the test fails if it hangs or crashes.
 
-    As nobody: everything is imported first (`first` says what else), since that user may be unable to read the
-    interpreter's own folders."""
+    As the user nobody, everything is imported first (`first` names more modules), because that user may be unable to read the
+    interpreter's folders."""
 
     def run(code, *args, first="", as_nobody=False, timeout=60, **env):
         script = _PREFACE + first + (_BECOME_NOBODY if as_nobody else "") + textwrap.dedent(code) + _REPORT
@@ -262,7 +262,7 @@ def child(tmp_path):
 
 @pytest.fixture
 def gateway(home):
-    """The gateway of the test's home, answering on a free port."""
+    """The gateway of the test's home, on a free port."""
     from http_gateway import run_gateway
 
     with run_gateway(home) as one:
@@ -271,7 +271,7 @@ def gateway(home):
 
 @pytest.fixture(scope="session")
 def postgres_databases():
-    """A PostgreSQL of this run's own (one for each worker), with what makes fresh databases on it."""
+    """A PostgreSQL server of this run (one for each worker), with a factory of new databases."""
     import postgres_server
 
     with postgres_server.cluster() as server:
@@ -280,7 +280,7 @@ def postgres_databases():
 
 @pytest.fixture
 def postgres_url(postgres_databases):
-    """The address of a fresh database that is migrated."""
+    """The address of a new, migrated database."""
     from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh()
@@ -291,7 +291,7 @@ def postgres_url(postgres_databases):
 
 @pytest.fixture
 def trial_url(postgres_databases, postgres_url):
-    """A fresh database with a table to try things with."""
+    """A new database with a table for experiments."""
     import postgres_server
 
     postgres_databases.server.sql(postgres_server.TRIAL, postgres_server.database_name(postgres_url))
@@ -300,7 +300,7 @@ def trial_url(postgres_databases, postgres_url):
 
 @pytest.fixture
 def open_trial(trial_url):
-    """Opens views of that table, for one tenant or another."""
+    """Open views of that table, for one tenant or another."""
     from postgres_server import TRIAL_SQL
 
     from holdfast.postgres import Database, PostgresSettings
@@ -313,7 +313,7 @@ def open_trial(trial_url):
 
 @pytest.fixture
 def empty_postgres_url(postgres_databases):
-    """The address of a fresh database in which nothing is."""
+    """The address of a new, empty database."""
     from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh(migrated=False)
@@ -332,7 +332,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def note(home, folder):
-    """Keeps a note in the project of the folder."""
+    """Store a note in the project of the folder."""
 
     def store(text, key=None, where=folder, **given):
         with Memory(home, cwd=where, **given) as memory:
@@ -343,7 +343,7 @@ def note(home, folder):
 
 @pytest.fixture
 def hook(home, folder):
-    """Runs a hook as a client does, in another folder than the project's; gives what it printed."""
+    """Run a hook as a client does, in another folder than the project's, and return its output."""
 
     def run(client, event, /, raw=None, env=(), stdin=None, **told):
         told = {"session_id": "s1", "cwd": str(folder), **told}
@@ -362,7 +362,7 @@ def hook(home, folder):
 
 @pytest.fixture
 def begun(hook, note, home):
-    """A session that was briefed with other notes than these: they came later."""
+    """A session that was briefed before these notes were stored."""
     note("The lighthouse keeper is called Ada.", "keeper")
     hook("claude-code", "SessionStart", source="startup")
     note("We deploy on Tuesdays, never on Fridays.", "deploys")

@@ -1,6 +1,6 @@
 """Durable memory for AI agents: plain markdown that people own, found in milliseconds.
 
-The front door. Names are imported when first used, so that a cold command pays only for what it needs.
+The public names are imported when first used, so that a cold command loads only what it needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = {
+_MODULES = {
     "api.aio": ("AsyncMemory",),
     "api.memory": ("Memory",),
     "models": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
@@ -50,7 +50,7 @@ _ROOMS = {
         "TooMany", "Trouble", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError",
     ),
 }  # fmt: skip
-_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble",
     "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound",

@@ -109,12 +109,12 @@ class HoldfastError(Exception):
     code = "error"
     exit_code = 5
     http_status = 500
-    may_be_done = False  # whether what was asked for may stand all the same: then nobody may do it again unseen
-    operator_fixes = False  # whether the hint is for the person who runs the server, whoever asked
-    safe_to_log = False  # whether the message never says what a person or a note says
-    item, number = "", 0  # of many that were given, the one it is about: a "note", a "line" or a "turn", from 1 on
+    may_be_done = False  # whether the request may have taken effect: check before repeating it
+    operator_fixes = False  # whether the hint is for the operator of the server instead of the caller
+    safe_to_log = False  # whether the message never quotes a person or a note
+    item, number = "", 0  # the item of a bulk call that it is about: a "note", a "line" or a "turn", counted from 1
     done_before = 0  # other notes of the same call that are stored
-    context = ""  # what was being done, shown first
+    context = ""  # the operation that failed, shown first
 
     def __init__(self, message: str | Template, fix: str | Template = "") -> None:
         super().__init__(str(message))
@@ -133,7 +133,7 @@ class HoldfastError(Exception):
         return f"{self.message}. {self.fix}" if self.hint else self.message
 
     def whole(self) -> Template:
-        """Return the message with what it is about and what was done before."""
+        """Return the message with its context, its item and the number of notes stored before."""
         about = f"{self.item} {self.number}: " if self.item else ""
         context = f"{self.context}: " if self.context else ""
         kept = f"; {self.done_before:,} other note{'s' * (self.done_before != 1)} had been kept before"
@@ -244,7 +244,7 @@ class Contended(HoldfastError):
     """Somebody else was there first: try again."""
 
     code, exit_code, http_status = "contended", 4, 409
-    retry_after: float | None = None  # seconds, if anybody can say
+    retry_after: float | None = None  # in seconds, if known
 
 
 class Conflict(Contended):
@@ -293,8 +293,8 @@ class Unreached(Trouble):
         self, message: str | Template, fix: str | Template = "", sent: bool = True, retry_after: float | None = None
     ) -> None:
         super().__init__(message, fix)
-        self.sent = sent  # whether the request may have been heard
-        self.retry_after = retry_after  # seconds after which more is known, if anybody can say
+        self.sent = sent  # whether the request may have been received
+        self.retry_after = retry_after  # seconds after which more is known, if that can be said
 
 
 class Unrecorded(Trouble):
@@ -316,11 +316,11 @@ class DiskTrouble(Trouble):
     """Full, read-only, not ours, or failing."""
 
     code, http_status = "disk", 507
-    full = False  # whether it is for want of space
+    full = False  # whether the disk is full
 
 
 def no_space(what: str, where: str = "") -> DiskTrouble:
-    """There is none left for it, on the disk of that folder."""
+    """Return the error for a full disk; `where` is the folder that needs space."""
     disk = f"the disk of {where}" if where else "that disk"
     error = DiskTrouble(what, f"Free some space on {disk}, then run it again; no file is half-written")
     error.full = True
@@ -328,14 +328,14 @@ def no_space(what: str, where: str = "") -> DiskTrouble:
 
 
 def try_again(what: str) -> Trouble:
-    """Return trouble that the caller can end: nothing was done, and the next attempt may succeed."""
+    """Return an error after which the caller may try again: nothing was done."""
     error = Trouble(what, "Try again")
     error.operator_fixes = False
     return error
 
 
 def from_os(error: OSError, doing: str = "") -> HoldfastError:
-    """What the operating system said, as one of ours; it names the file itself where nobody says what was done."""
+    """Return an OSError as one of Holdfast's errors; without `doing`, the message names the file."""
     import errno
 
     named = error.filename if isinstance(error.filename, str) else "cannot go on"

@@ -42,7 +42,7 @@ class _Deadline:
         self._enforced = enforced
 
     def set(self, seconds: float) -> None:
-        """Raise `_TimedOut` after so many seconds; 0 means never."""
+        """Raise `_TimedOut` after this many seconds; 0 means never."""
         if self._enforced:
             import _signal  # type: ignore[import-not-found]  # not `signal`: importing it takes longer
 
@@ -161,7 +161,7 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
         from holdfast.verbs.scaffold.boot import boot
 
         booted = boot(context, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(context, cap=cap - len(booted), first=first, anew=new_context).text
+    return booted + select.brief(context, cap=cap - len(booted), first=first, new_context=new_context).text
 
 
 def _begin(context: Context, client: Client, hook_input: HookInput) -> str:
@@ -229,7 +229,7 @@ def _ask_resident(context: Context, prompt: str) -> list[Match] | None:
 
 
 def _has_resident(home: str) -> bool:
-    """Do what `resident.is_running` does, without importing it in the common case."""
+    """Return what `resident.is_running` returns, without importing it in the common case."""
     return os.path.exists(os.path.join(home, "run", "resident.sock"))
 
 
@@ -268,7 +268,7 @@ def _read_event() -> tuple[dict[str, Any], str]:
         return {}, ""
     try:
         found = _make_scanner()(text, 0)[0]
-    except Exception:  # of many kinds: the bare scanner imports json to raise its error
+    except Exception:  # of many types: the bare scanner imports json to raise its error
         return {}, _NO_OBJECT
     return (found, "") if isinstance(found, dict) else ({}, _NO_OBJECT)
 
@@ -300,7 +300,7 @@ def _make_scanner() -> Any:
 
 
 class _ScannerOptions:
-    """The options that json.JSONDecoder gives to the same module."""
+    """The options that json.JSONDecoder passes to the same module."""
 
     strict = False
     object_hook = None

@@ -54,7 +54,7 @@ class TextRecord(Record):
 
 
 class Scope(Record):
-    """Where a note applies: everywhere, or in one project, agent or session."""
+    """The scope of a note: everywhere, or one project, agent or session."""
 
     kind: str
     id: str = ""
@@ -75,7 +75,7 @@ class Scope(Record):
 
 
 class Source(Record):
-    """Where a text comes from: its origin, the agent, client and session, and the sources it was made from."""
+    """The source of a text: its origin, the agent, client and session, and the sources it was made from."""
 
     origin: str = "user"
     agent: str | None = None

@@ -54,7 +54,7 @@ class Database:
 
     def __init__(self, home: str, name: str, *, sql: dict[str, str], application: int, version: int, seconds: float) -> None:
         self._home = home
-        self._path = os.path.join(os.path.realpath(home), name)  # SQLite follows no link, but the home may be behind one
+        self._path = os.path.join(os.path.realpath(home), name)  # SQLite follows no link, but the home may be one
         self._sql = sql
         self._application, self._version = application, version
         self._seconds = seconds
@@ -155,7 +155,7 @@ class Database:
         return self._db
 
     def _remember_file(self, inode: int, db: apsw.Connection) -> None:
-        """Remember which file is open: the inode from before connecting, so that a later replacement is noticed."""
+        """Record which file is open: the inode from before connecting, so that a later replacement is noticed."""
         self._db = db
         (main, log, shared), self._sizes = _stat_files(self._path)
         self._inodes = inode or main, log, shared
@@ -201,7 +201,7 @@ class Database:
                 raise from_os(error, f"cannot remove {path}{suffix}") from error
 
     def _connect(self, has_lock: bool = False) -> apsw.Connection | None:
-        """Return a connection to a complete file of ours, or None if there is none."""
+        """Return a connection to a complete file of Holdfast, or None if there is none."""
         try:
             found = os.lstat(self._path)
         except FileNotFoundError:
@@ -272,7 +272,7 @@ class Database:
                 raise from_os(error, f"cannot make {self._path}") from error
 
     def _clear_path(self) -> None:
-        """Remove an incomplete file of ours, and set another program's database aside."""
+        """Remove an incomplete file of Holdfast, and set another program's database aside."""
         application, has_tables = self._inspect()
         if application is not None and not has_tables:
             Database.remove_files(self, self._path)

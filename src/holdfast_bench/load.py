@@ -66,7 +66,7 @@ class Load(Record):
 
 
 class Floor(Record):
-    """What a figure is compared with: a name, operations per second, and the least share of them to reach (0: no target)."""
+    """The floor of a figure: a name, operations per second, and the lowest share of them to reach (0: no target)."""
 
     name: str
     per_second: float

@@ -1,4 +1,4 @@
-"""The porter: who a token is, what its role may, and what becomes of a decision that cannot be written down."""
+"""The access gate: token authentication, decisions by role, and decisions that cannot be written to the audit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ scopes: [{scopes}]
 
 
 def problems(settings):
-    """The problems of the gateway with their fixes, as `doctor` shows them."""
+    """Return the problems of the gateway with their fixes, as `doctor` shows them."""
     return with_fixes(settings.home, health.find_problems(settings))
 
 
@@ -55,7 +55,7 @@ def settings(home):
 
 @pytest.fixture
 def open_gate(settings):
-    """Gates of one home, closed when the test is over."""
+    """Gates of one home; they are closed after the test."""
     opened = []
 
     def open_(**changes):
@@ -160,7 +160,7 @@ def test_a_token_ends_when_its_days_are_over(gate, clock):
     assert gate.agent("reviewer").state(clock()) == "expired"
     _, again = gate.rotate("reviewer")
     clock.forward(days=29)
-    assert gate.identify(again)  # it lasts as long as the one before
+    assert gate.identify(again)  # it lasts as long as the previous one
     clock.forward(days=1)
     with pytest.raises(Unauthenticated):
         gate.identify(again)
@@ -179,7 +179,7 @@ def test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace(gate, clock):
         gate.identify(second)
     assert gate.identify(third)
     gate.rotate("reviewer", grace_hours=2)
-    gate.revoke("reviewer")  # takes the one in its grace along
+    gate.revoke("reviewer")  # also ends the one in its grace period
     with pytest.raises(Unauthenticated):
         gate.identify(third)
 
@@ -276,7 +276,7 @@ def test_of_many_servers_that_start_at_once_one_shows_the_first_token(gate, home
     assert gate.identify(token) == Caller("operator", "operator", "default", token[3:11])
     assert gate.first_token() is None
     gate.revoke("operator")
-    assert gate.first_token() is None  # there is an agent, if one that is shut out
+    assert gate.first_token() is None  # there is an agent, although it is revoked
 
 
 # --- roles (A2) -------------------------------------------------------------------------------------------------------
@@ -476,11 +476,11 @@ def test_what_an_editor_leaves_beside_a_role_is_no_role(gate, write_role, home):
     assert "own" in [role.name for role in gate.roles()]
 
 
-# --- a decision that cannot be written down (A3) ----------------------------------------------------------------------
+# --- a decision that cannot be written to the audit (A3) --------------------------------------------------------------
 
 
 class Locked:
-    """Another process keeps the ledger for itself."""
+    """Hold the ledger's lock from another process."""
 
     def __init__(self, home):
         self.db = apsw.Connection(f"{home}/ledger.db")
@@ -492,7 +492,7 @@ class Locked:
 
 
 class Headless:
-    """Somebody took the head of the chain away."""
+    """Delete the head of the chain."""
 
     def __init__(self, home):
         self.db = apsw.Connection(f"{home}/ledger.db")
@@ -505,7 +505,7 @@ class Headless:
 
 
 class Occupied:
-    """Somebody put a row where the next one belongs."""
+    """Insert a row with the number of the next row."""
 
     def __init__(self, home):
         self.db = apsw.Connection(f"{home}/ledger.db")
@@ -544,7 +544,7 @@ def test_by_default_a_row_that_cannot_be_written_changes_no_decision_and_is_logg
     assert "reviewer, dispatch" in problem.message and problem.fix
     assert stat.S_IMODE((home / "run" / "audit.log").stat().st_mode) == 0o600
     gate.allow(reviewer, "agent.memory.write", "agent")
-    assert rows(gate)[-1][3]["unrecorded"] == 2  # and the audit itself says that two are missing
+    assert rows(gate)[-1][3]["unrecorded"] == 2  # and the audit itself reports that two are missing
     gate.allow(reviewer, "agent.memory.write", "agent")
     assert "unrecorded" not in rows(gate)[-1][3]
     assert verify(gate.ledger.audit).ok
@@ -605,7 +605,7 @@ def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in
         (home / "ledger.db").write_bytes(b"not a database at all" * 500)
     elif how == "a folder":
         (home / "ledger.db").mkdir()
-    gate.allow(reviewer, "agent.memory.read", "agent")  # the decision stands, in a new ledger
+    gate.allow(reviewer, "agent.memory.read", "agent")  # the decision is in a new ledger
     with pytest.raises(Unauthenticated):
         gate.identify(token)
     verdict = verify(gate.ledger.audit)
@@ -672,7 +672,7 @@ for mode in ("best-effort", "strict"):
 
 @pytest.mark.promise("A3")
 def test_a_home_that_turns_read_only_in_the_middle_of_a_request_fails_it_only_in_strict_mode(child):
-    place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))  # pytest's own folders are closed to another user
+    place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))  # other users cannot enter pytest's own folders
     try:
         place.chmod(0o777)
         assert child(READ_ONLY, place, as_nobody=True) == ["allowed", 1, "unrecorded", 1]

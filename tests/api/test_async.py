@@ -11,7 +11,7 @@ from holdfast.errors import Trouble
 
 
 def run(life, home, **given):
-    """Leads an asynchronous life with one AsyncMemory."""
+    """Run an async function with one AsyncMemory."""
 
     async def main():
         async with AsyncMemory(home, project="demo", cwd=home.parent, **given) as memory:
@@ -118,7 +118,7 @@ def test_errors_are_raised_where_they_are_awaited(home):
 
 
 class Ended(StopIteration):
-    """One of somebody's own."""
+    """A subclass of StopIteration."""
 
 
 @pytest.mark.parametrize("error", [StopIteration, Ended])
@@ -173,7 +173,7 @@ def test_an_export_is_iterated_without_holding_the_loop(home):
         keys = [row["key"] async for row in memory.export()]
         rows = memory.export()
         first = await anext(rows)
-        await rows.aclose()  # whoever stops early
+        await rows.aclose()  # a caller that stops early
         return keys, first["key"], memory.origin
 
     assert run(life, home) == (["k-0", "k-1", "k-2"], "k-0", "agent")

@@ -1,4 +1,4 @@
-"""The front door: which names there are, what they take, and that opening it needs nothing but a disk."""
+"""Public names of the package, their signatures, and that importing it needs nothing but a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Memory("http://...", token=...)`: the same verbs, answers and errors as with a folder, asked of a real gateway."""
+"""`Memory("http://...", token=...)`: the same verbs, answers and errors as with a folder, on a real gateway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.api.remote.memory import NOT_OFFERED
 from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Denied, Disabled, NotFound, TooMany, Unauthenticated, Unreached, UsageError
 
-TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like one, and is none
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # looks like a secret but is not one
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def gateway(tmp_path):
 
 @pytest.fixture
 def remote(gateway, tmp_path):
-    """Opens callers of the gateway; each an agent of its own, unless it says whose token it has."""
+    """Open callers of the gateway, each an agent of its own unless a token is given."""
     opened = []
 
     def open_(token=None, role="operator", name="ada", **given):
@@ -63,14 +63,14 @@ def local(open_memory):
 
 # --- the same ---------------------------------------------------------------------------------------------------------
 
-VARIES = {  # ids, times, and what is about the machine
+VARIES = {  # ids, times, and values that depend on the machine
     "id", "created", "updated", "recorded", "time", "version", "restorable_until", "home", "shelf", "index_bytes",
     "ledger_bytes", "last_write", "bytes", "told", "checks", "closed", "beyond_reach",
 }  # fmt: skip
 
 
 def same(value):
-    """An answer without what differs from one home to the next."""
+    """Return an answer without the values that differ between homes."""
     if isinstance(value, Record):
         return [type(value).__name__, same(value.as_dict())]
     if isinstance(value, dict):
@@ -150,7 +150,7 @@ LIFE = {  # in this order
     "forget_source": lambda m: m.forget_source("https://a.example"),
     "export": lambda m: sorted([row["key"], row["text"], row["type"], len(row["versions"])] for row in m.export()),
     "export a scope": lambda m: [row["key"] for row in m.export(scope="global")],
-    "purge": lambda m: m.purge("redacted").replace(usage_rows=0),  # from afar it is read first, to find its scope
+    "purge": lambda m: m.purge("redacted").replace(usage_rows=0),  # a remote caller reads it first, to find its scope
     "purge nothing": lambda m: m.purge("nothing"),
     "purge a session": lambda m: m.purge(session="s1").deleted,
     "receipts": lambda m: len(m.receipts()),
@@ -335,7 +335,7 @@ TRANSCRIPTS = {
         {"type": "user", "uuid": "u3", "sessionId": "5e55",
          "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]}},
     ],
-    "long.jsonl": CHAT * 1100,  # the same words again and again, and no id: each is kept
+    "long.jsonl": CHAT * 1100,  # the same words repeatedly, without ids: each is stored
     "secret.jsonl": [{"speaker": "Ada", "text": f"the token {TOKEN} of git", "id": 7, "time": 1772359200}],
     "none.json": [{"neither": "this nor that"}],
 }  # fmt: skip
@@ -343,7 +343,7 @@ TRANSCRIPTS = {
 
 @pytest.fixture
 def transcripts(tmp_path):
-    """A folder of them, one of a session in a folder of its own."""
+    """A folder of transcripts, one of them in a folder of its own."""
     folder, worked = tmp_path / "transcripts", tmp_path / "worked"
     (worked / ".git").mkdir(parents=True)
     (worked / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -389,7 +389,7 @@ def test_what_is_no_transcript_is_refused_here_and_one_that_is_denied_there(remo
     assert [one.client for one in memory.import_history(transcripts, scope="agent", client="mine")] == ["mine"] * 3
 
 
-# --- who may ------------------------------------------------------------------------------------------------------------
+# --- permissions --------------------------------------------------------------------------------------------------------
 
 
 def test_a_wrong_token_and_none_are_unauthenticated(gateway, remote):
@@ -417,7 +417,7 @@ def test_a_role_says_where_it_may_look_and_what_is_not_its_own_is_passed_over(ga
         list(memory.export())
     rows = gateway.operator.get("/audit?outcome=denied&agent=bo&limit=100").json
     denied = [row for row in next(iter(rows.values())) if row["action"] == "agent.memory.read"]
-    assert len(denied) <= 2  # and are not asked again and again
+    assert len(denied) <= 2  # and are not requested again
 
 
 def test_an_agent_with_the_operators_token_does_not_speak_as_a_person(remote):
@@ -451,7 +451,7 @@ def test_switched_off_here_nothing_is_asked(gateway, monkeypatch):
 
 
 class Between:
-    """Stands between a client and the gateway, and cuts the line where a test says."""
+    """A proxy between a client and the gateway that cuts the connection where a test asks for it."""
 
     def __init__(self, port):
         self.port, self.seen, self.cuts, self.sent, self.opened = port, [], [], b"", 0
@@ -474,10 +474,10 @@ class Between:
             try:
                 self._serve(client)
             except OSError:
-                pass  # one of the two is gone: so is the line
+                pass  # one end has closed: close the other
 
     def _serve(self, client):
-        """Requests of one connection, each on a connection of its own."""
+        """Forward the requests of one connection, each on a connection of its own."""
         while data := self._message(client):
             self.seen.append(data.split(b"\r\n", 1)[0].decode())
             self.sent += data
@@ -574,7 +574,7 @@ def test_a_write_that_was_done_is_not_done_over_what_came_after(gateway, remote)
         memory.close()
 
 
-WRITES = {  # each after what comes before it
+WRITES = {  # in this order
     "insert": (lambda m: m.files.insert("a.md", 0, "once"), lambda m: m.files.view("a.md") == "once\none\n"),
     "str_replace": (lambda m: m.files.str_replace("a.md", "one", "a one"), lambda m: m.files.view("a.md") == "once\na one\n"),
     "rename": (lambda m: m.files.rename("a.md", "b.md"), lambda m: m.files.view("b.md")),
@@ -598,7 +598,7 @@ def test_every_write_whose_answer_is_lost_is_done_once_and_told_as_the_first_tim
         memory.log([{"text": "said"}], session="s")
         for name, (act, holds) in WRITES.items():
             asked = len(line.seen)
-            line.cuts = [None, "after"] if name == "store_many" else ["after"]  # which looks first what there is
+            line.cuts = [None, "after"] if name == "store_many" else ["after"]  # which first checks what exists
             assert act(memory) is not False, name
             line.cuts = []
             assert holds(memory) and len(line.seen) > asked + 1, name
@@ -637,7 +637,7 @@ def test_one_connection_is_kept_for_many_requests(gateway, remote):
             memory.get("k", scope="project")
         assert line.opened == before
         memory.close()
-        assert memory.get("k").text == "harbour"  # closed is not the end: it opens another
+        assert memory.get("k").text == "harbour"  # closing is not final: it opens another connection
         memory.close()
 
 
@@ -690,7 +690,7 @@ def test_proxies_of_the_environment_are_not_asked(gateway, remote, monkeypatch):
 def test_a_gateway_that_is_killed_in_the_middle_is_an_error_and_nothing_is_written_twice(tmp_path):
     home = tmp_path / "gateway"
     with started(home, tmp_path) as first, between(first.port) as line:
-        line.cuts = [first.process.kill]  # it is written, and before that is told
+        line.cuts = [first.process.kill]  # killed after the write, before its answer
         with Memory(f"http://127.0.0.1:{line.at}", token=first.token, project="demo", cwd=tmp_path) as memory:
             with pytest.raises(Unreached):
                 memory.store("text", key="k")
@@ -706,7 +706,7 @@ def test_a_gateway_that_is_killed_in_the_middle_is_an_error_and_nothing_is_writt
 
 @pytest.fixture
 def command(gateway, tmp_path):
-    """Runs `holdfast` against the gateway as a person would."""
+    """Run `holdfast` against the gateway as a person would."""
     token = gateway.agent("ada", "operator").token
     (tmp_path / "token").write_text(token + "\n")
 
@@ -816,7 +816,7 @@ def test_mcp_on_stdio_asks_the_gateway(command, gateway, tmp_path):
         [*HOLDFAST, "--url", f"http://127.0.0.1:{gateway.port}", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True, cwd=tmp_path, env={**os.environ, "HOLDFAST_HOME": str(tmp_path / "here"), "HOLDFAST_TOKEN": token},
     ) as process:  # fmt: skip
-        for one in told:  # each once the one before is answered: they run at the same time otherwise
+        for one in told:  # each after the previous one is answered: otherwise they run at the same time
             process.stdin.write(json.dumps(one) + "\n")
             process.stdin.flush()
             if "id" in one:

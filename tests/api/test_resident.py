@@ -1,4 +1,4 @@
-"""A process that stays answers for commands that come and go; without one everything works all the same."""
+"""A resident process answers recalls of short commands; without one everything works too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.models import Answer
 
 @pytest.fixture
 def staying(home, memory, tmp_path):
-    """A resident process on the test's home, as a user starts it."""
+    """A resident process on the test's home, started as a user starts it."""
     memory.store("harbour words", key="k")
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "resident", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
@@ -68,7 +68,7 @@ def test_the_command_line_asks_it_without_a_word(home, staying, tmp_path):
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert [hit["key"] for hit in told["hits"]] == ["k"]
-    assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
+    assert told["reason"] == "no embedder is set: keyword search ran"  # a reason that only hybrid mode gives
 
 
 def test_the_command_line_searches_by_it_too(home, staying, tmp_path):
@@ -78,7 +78,7 @@ def test_the_command_line_searches_by_it_too(home, staying, tmp_path):
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert [one["snippet"] for one in told["results"]] == ["harbour words"]
-    assert told["reason"] == "no embedder is set: keyword search ran"  # which only hybrid says
+    assert told["reason"] == "no embedder is set: keyword search ran"  # a reason that only hybrid mode gives
 
 
 @pytest.mark.parametrize("sent", [b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"who": {}, "asked": {"bogus": 1}}\n', b"no newline",
@@ -131,7 +131,7 @@ def test_an_answer_survives_the_way_through_json(memory):
 
 
 class Slow:
-    """A memory that answers when it is told to."""
+    """A memory that answers when the test allows it."""
 
     def __init__(self):
         self.asked, self.answers, self.closed = threading.Event(), threading.Event(), threading.Event()
@@ -148,7 +148,7 @@ class Slow:
 
 @pytest.fixture
 def in_thread(home):
-    """A resident in this process, with memories of the test's own."""
+    """A resident in this process, with memories of the test."""
     home.mkdir(mode=0o700)
     opened, ready = queue.Queue(), threading.Event()
     opened.slow = True
@@ -184,7 +184,7 @@ def test_a_memory_in_use_is_not_closed(home, in_thread, why):
     first.answers.set()
     caller.join(30)
     assert answers[0].mode == "keyword"
-    assert why == "room" or first.closed.wait(30)  # once it was given back
+    assert why == "room" or first.closed.wait(30)  # after it was returned
 
 
 def test_listening_leaves_the_umask_of_the_process_alone(home, tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ words = st.lists(st.sampled_from(
 @example("x" * 100, "x" * 200)
 @example("a " + "x" * 47, "a " + "x" * 48)
 def test_different_texts_get_different_keys(one, other):
-    if one.lower() != other.lower():  # small and capital letters alone make no other text
+    if one.lower() != other.lower():  # upper and lower case alone do not make another text
         assert derive_key(one) != derive_key(other)
 
 

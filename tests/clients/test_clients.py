@@ -1,4 +1,4 @@
-"""The clients: one file each, their dialects by the shapes that were observed or documented, plugins and skills."""
+"""The clients: one module each, their input and output formats as observed or documented, plugins and skills."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def target(tmp_path):
     )
 
 
-# --- which there are ------------------------------------------------------------------------------------------------------
+# --- the list of clients --------------------------------------------------------------------------------------------------
 
 
 def test_every_client_of_the_issue_is_there():
@@ -110,7 +110,7 @@ def test_a_client_is_noticed_by_its_program_or_its_folder(target, tmp_path):
     assert clients.load("gemini").detect(target.replace(environ={"PATH": str(program.parent)})) == str(program)
 
 
-# --- what they tell -------------------------------------------------------------------------------------------------------
+# --- input of hooks -------------------------------------------------------------------------------------------------------
 
 COMMON = {"session_id": "s1", "cwd": "/w", "transcript_path": "/t.jsonl"}
 TOLD = [
@@ -159,11 +159,11 @@ def test_whatever_a_client_tells_is_taken(name, event, data):
     assert [type(value) for value in heard.as_dict().values()] == [str, str, str, str, str, str, bool]
 
 
-# --- what they take -------------------------------------------------------------------------------------------------------
+# --- output of hooks ------------------------------------------------------------------------------------------------------
 
 
 def context_of(name, event, said):
-    """The text that the client's model would see, by the shape that this client takes and refuses."""
+    """Return the text that the client's model would see, parsed by the format that this client accepts."""
     if name in ("claude-code", "codex", "gemini", "qwen"):
         answer = json.loads(said)
         assert set(answer) == {"hookSpecificOutput"}
@@ -203,11 +203,11 @@ def test_clients_that_lose_what_a_start_says_are_told_with_the_first_prompt():
     assert clients.load("kimi").format_output("UserPromptSubmit", "hi") == "hi"
 
 
-# --- plugins and installs, by their documented shapes ------------------------------------------------------------------------
+# --- plugins and installs, by their documented formats -----------------------------------------------------------------------
 
 
 def commands(value):
-    """Every hook command in a document."""
+    """Return every hook command in a document."""
     if isinstance(value, dict):
         for name, one in value.items():
             if name in ("command", "bash") and isinstance(one, str) and " hook " in one:
@@ -228,7 +228,7 @@ def test_all_that_is_installed_calls_this_holdfast_by_its_absolute_path(name, ta
         hooks += commands(document)
         if document and "mcpServers" in document and "holdfast" in document["mcpServers"]:
             server = document["mcpServers"]["holdfast"]
-            words = [word for word in (server["command"], *server["args"]) if word != "env"]  # by which one client starts it
+            words = [word for word in (server["command"], *server["args"]) if word != "env"]  # with which one client starts it
             assert words == [*target.command, "mcp", "--client", name]
         if path.endswith(".js"):
             assert json.dumps(list(target.command)) in text
@@ -339,7 +339,7 @@ def test_opencode_tells_memory_to_the_agent_and_not_to_who_writes_a_title(target
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     systems, titled, agents, ids = json.loads(done.stdout)
-    assert systems == [2, 1, 1]  # the agent's, the title's, and a title's whose prompt is the user's own
+    assert systems == [2, 1, 1]  # the agent's, the title agent's, and a title agent's whose prompt the user wrote
     assert titled == ["Where is it?"]
     assert agents == ["Where is it?", "memory of a prompt"]
     assert len(set(ids)) == 2
@@ -409,7 +409,7 @@ def test_skills_are_valid_by_the_rules_of_agent_skills(name, tmp_path):
 @pytest.mark.promise("D3")
 def test_the_rubric_stands_once_and_says_what_where_when_and_what_not():
     rubric = clients.usage_guide()
-    assert len(rubric) < 2000  # what clients show of a server's own words
+    assert len(rubric) < 2000  # what clients show of a server's own instructions
     for word in ("project", "global", "session", "agent", "feedback", "user", "reference", "Do not store", "secrets", "Recall"):
         assert word in rubric
     assert rubric.strip() in parts.skill_files(WITH_GATEWAY)["skills/holdfast-memory/SKILL.md"]

@@ -1,4 +1,4 @@
-"""Install, use, uninstall: every file of the user's is byte for byte what it was, whatever it looked like."""
+"""Install, use and uninstall: every file of the user has the same bytes afterwards, whatever it contained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def target(tmp_path):
 
 
 def tree(target):
-    """Every file, folder and link of the user's, with bytes and rights."""
+    """Return every file, folder and link of the user, with bytes and permissions."""
     found = {}
     for root in (target.home, target.project):
         for path in sorted(Path(root).rglob("*")):
@@ -40,7 +40,7 @@ def tree(target):
 
 
 def paths(client, target):
-    """The files of the user's that an install touches, and how."""
+    """Return the files of the user that an install changes, and how."""
     touched = {}
     for change in client.changes(target):
         if not edits.is_within(change.path, target.memory) and change.kind != "trace":
@@ -48,7 +48,7 @@ def paths(client, target):
     return touched
 
 
-# What people have in such files, as good as never the way we would write it.
+# Contents of such files as people write them, almost never in the format that we would write.
 JSONS = {
     "absent": None,
     "empty": b"",
@@ -63,7 +63,7 @@ JSONS = {
     "markers": b'{"a": "<!-- holdfast:begin -->", "b": "# holdfast:end"}\n',
     "a comment without an end": b"// mine",
 }
-COMMENTED = ("comments", "trailing commas", "a comment without an end")  # which some clients refuse
+COMMENTED = ("comments", "trailing commas", "a comment without an end")  # which some clients reject
 TOMLS = {
     "absent": None,
     "empty": b"",
@@ -88,7 +88,7 @@ def contents_for(kind):
 
 
 def cases():
-    """Every client with every look of each of its files."""
+    """Yield every client with every variant of each of its files."""
     sample = InstallTarget("/u", {}, ("/bin/holdfast",), "/m", "/p")
     for name in NAMES:
         kinds = set(paths(clients.load(name), sample).values())
@@ -98,7 +98,7 @@ def cases():
 
 
 def write_files(client, target, look):
-    """Put that look into each file of the client's that can have it."""
+    """Write this variant into each file of the client that can have it."""
     for path, kind in paths(client, target).items():
         content = contents_for(kind).get(look)
         if content is not None:
@@ -473,7 +473,7 @@ def test_doctor_says_that_codex_skips_hooks_nobody_trusts(target):
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Runs the program with a home directory of its own."""
+    """Run the program with a home directory of its own."""
     user = tmp_path / "user"
     user.mkdir()
     (user / ".qwen").mkdir()
@@ -512,7 +512,7 @@ def _at_a_terminal(command, typed, folder, code=0):
 def test_where_nobody_can_be_asked_it_is_refused_with_what_to_type(run):
     before = run.settings.read_bytes()
     said = run("install", "qwen", code=3)
-    assert "+++" in said  # what it would have done
+    assert "+++" in said  # what it would have changed
     assert "holdfast install qwen --yes" in said
     assert run.settings.read_bytes() == before
 
@@ -585,7 +585,7 @@ def test_changes_to_files_that_are_there_come_first_and_new_files_are_a_line_eac
     assert '-    "holdfast"' in gone
     assert "-name: holdfast-memory" in run("uninstall", "qwen", "--dry-run", "--diff")
     skill.write_text("mine\n")
-    assert "-mine" in run("install", "qwen", "--dry-run")  # what the user made of a file of ours is theirs
+    assert "-mine" in run("install", "qwen", "--dry-run")  # a file of ours that the user changed belongs to the user
 
 
 def test_the_skill_of_the_gateway_is_installed_only_where_there_is_one(run, tmp_path, monkeypatch):

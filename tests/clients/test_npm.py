@@ -1,4 +1,4 @@
-"""The real programs come from npm, or the run says loudly that they did not."""
+"""The real programs come from npm, or the test run reports clearly that they did not."""
 
 from __future__ import annotations
 

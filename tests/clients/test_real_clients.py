@@ -1,7 +1,7 @@
-"""The real programs, from npm: each is set up by our own install in a private home, and asks a model on loopback.
+"""The real programs, from npm: our own install sets each one up in a private home, and it calls a model on loopback.
 
-What is asserted on are the bytes of the requests: a note that was stored beforehand stands in the briefing, whole, another
-one that no briefing has room for comes back from `memory_recall`, and a fact that was stated twice has its current value only.
+The tests check the bytes of the requests: the briefing contains a note that was stored before, `memory_recall` returns another
+note that no briefing has space for, and a fact that was stated twice has only its current value.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from holdfast_prove.checks import check_run, find_messages
 from holdfast_prove.run import run_client
 
 pytestmark = pytest.mark.timeout(1200)  # the first run downloads
-SMOKE = "gemini"  # the client that `make test` proves too: its package is the smallest
-ROLES = {  # where the briefing lands
+SMOKE = "gemini"  # the client that `make test` runs too: its package is the smallest
+ROLES = {  # where the briefing appears
     "claude-code": "system", "codex": "developer", "gemini": "user", "copilot": "user", "opencode": "system", "kimi": "user",
     "qwen": "system",
 }  # fmt: skip
@@ -69,7 +69,7 @@ def test_what_was_proven_is_the_version_that_is_pinned_here(name):
     assert clients.load(name).proven == VERSIONS[name]
 
 
-# --- what the programs themselves say of what we install, and of what is left when it is gone ------------------------------
+# --- what the programs themselves report about an install, and after an uninstall ------------------------------------------
 
 
 def uninstalled(prepared):

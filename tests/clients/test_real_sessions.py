@@ -1,4 +1,4 @@
-"""Several sessions of real programs in one home: when a briefing comes, who sees whose notes, and what one session leaves."""
+"""Several sessions of real programs in one home: when a briefing is sent, which notes each sees, and what a session stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_briefing_comes_at_the_start_and_after_compaction_and_not_on_resume(tm
     assert count_in_last_request(requests, BLOCK) == 1
     session = parse_session_id(output)
     requests, _ = claude.run_session("--resume", session, prompt="And now?")
-    assert count_in_last_request(requests, BLOCK) == 1  # the one from before, and no other
+    assert count_in_last_request(requests, BLOCK) == 1  # the previous one, and no other
     claude.run_session("--resume", session, prompt="/compact")
     requests, _ = claude.run_session("--resume", session, prompt="And after that?")
     assert count_in_last_request(requests, BLOCK) == 1
@@ -54,7 +54,7 @@ def test_what_one_client_stores_the_next_one_is_told_in_the_same_project_and_in_
 @pytest.mark.parametrize("name", ["claude-code", "copilot"])
 def test_a_plugin_for_one_session_leaves_nothing_for_the_next(tmp_path, name):
     client = SandboxedClient(name, tmp_path, install=False)
-    # one of the two starts the server in the plugin's own folder, so that only the model can say where it works
+    # one of the two starts the server in the plugin's own folder, so that only the model can name the working folder
     requests, _ = client.run_session(
         "--plugin-dir", client.write_plugin(), arguments={"query": run.QUERY, "folder": client.sandbox.project}
     )

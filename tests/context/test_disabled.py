@@ -1,4 +1,4 @@
-"""The off switch: writes are refused before anything else, reads answer empty and say so."""
+"""Disabled memory: writes are rejected before anything else, reads return empty answers that say so."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WRITES = {
 
 @pytest.fixture(params=["environment", "config"])
 def off(request, open_memory, home, monkeypatch):
-    """A home with things in it, switched off one way or the other."""
+    """A home with data, disabled by a setting or by the environment."""
     on = open_memory(session="s1")
     on.store("harbour words", key="kept")
     on.store("gone words", key="gone")
@@ -54,7 +54,7 @@ def off(request, open_memory, home, monkeypatch):
 
 
 def marks(folder):
-    """What any change of anything below would change."""
+    """Return a state that any change below the folder changes."""
     return {path: (info.st_ino, info.st_ctime_ns, info.st_size) for path in folder.rglob("*") if (info := path.lstat())}
 
 
@@ -121,7 +121,7 @@ def test_reads_touch_nothing_in_the_whole_home(off, home, tmp_path, open_memory,
 def test_status_says_where_memory_is_and_that_it_is_off(off, home, open_memory):
     status = off.status()
     assert (status.enabled, status.home, status.project, status.session) == (False, str(home), "demo", "s1")
-    assert (status.scopes, status.briefed, status.briefing_chars, status.passages) == ((), (), 0, None)  # not looked at
+    assert (status.scopes, status.briefed, status.briefing_chars, status.passages) == ((), (), 0, None)  # not checked
     assert status.index_bytes
     assert open_memory(project=None).status().project is None
 

@@ -1,4 +1,4 @@
-"""A program that forks while other threads of it ask: the child can ask too."""
+"""A program that forks while its other threads use a memory: the child can use it too."""
 
 from __future__ import annotations
 

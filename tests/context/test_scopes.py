@@ -1,4 +1,4 @@
-"""Scopes: where a note applies, who reads it back, and who does not."""
+"""Scopes: where a note applies, which callers read it, and which do not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ VERBS = {
 
 @pytest.fixture
 def everywhere(open_memory):
-    """A caller that has a session, a project and an agent name."""
+    """A caller with a session, a project and an agent name."""
     return open_memory(session="s1", agent="reviewer")
 
 
@@ -121,12 +121,12 @@ def test_without_any_id_a_project_is_found_for_the_folder_the_same_for_reads_and
         Memory(home, cwd=tmp_path / "there").get("k")
 
 
-# --- who reads it back (N8) -------------------------------------------------------------------------------------------
+# --- which callers read it (N8) ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def crowd(open_memory):
-    """Two of everything, each with the same words under the same key in all of its scopes."""
+    """Two callers of each kind, each with the same text under the same key in all of its scopes."""
     callers = [open_memory(project=f"p{n}", session=f"s{n}", agent=f"a{n}") for n in (1, 2)]
     for number, caller in enumerate(callers, 1):
         for scope in ("project", "session", "agent"):

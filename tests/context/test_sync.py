@@ -1,4 +1,4 @@
-"""What others do to the shelf is seen by the next call; what we wrote ourselves is never read again."""
+"""Changes of the store by other programs are seen by the next call; our own writes are never read again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdfast.store.watch import Watch
 
 @pytest.fixture(params=["a new caller", "a caller that stays"])
 def look(request, open_memory):
-    """Asks as somebody who comes for the first time, or as somebody who has been listening since before."""
+    """Recall with a new caller, or with one that was open before the change."""
     if request.param == "a new caller":
 
         class Fresh:
@@ -326,7 +326,7 @@ def test_a_folder_moved_in_from_elsewhere_is_seen_with_all_below(files, look, tm
 
 @pytest.fixture
 def reads(monkeypatch):
-    """The names of the files whose bytes were read, in order."""
+    """Return the names of the files whose bytes were read, in order."""
     names = []
     read = atomic.read_file
 
@@ -351,7 +351,7 @@ def test_what_we_wrote_ourselves_is_never_read_again_to_be_indexed(memory, open_
     memory.fact("Harbour", "state", "open")
     assert reads == []
     memory.forget("a")
-    assert reads == ["a.md"]  # whether it waits for a person: then it is not an agent's to forget
+    assert reads == ["a.md"]  # whether it waits for a person: then an agent may not forget it
     reads.clear()
     for caller in (memory, open_memory(), memory):
         assert caller.recall("nowhere to be found").hits == ()
@@ -391,7 +391,7 @@ def test_a_first_write_into_a_home_whose_index_is_gone_does_not_read_what_it_wro
     assert reads == ["a.md"]
 
 
-# --- at the same time -------------------------------------------------------------------------------------------------
+# --- concurrent changes -----------------------------------------------------------------------------------------------
 
 
 def test_an_edit_by_hand_between_reading_and_writing_is_not_lost(memory, notes, monkeypatch):

@@ -1,7 +1,7 @@
-"""One suite for every store: whatever stands here is asked of a folder and of a PostgreSQL alike.
+"""One suite for every store: each test runs on a folder and on PostgreSQL.
 
-Where the two differ by design, a test says so by asking `store` and stating what each of them does; none is passed over
-in silence. What only a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/context/test_sync.py and
+Where the two differ by design, a test checks `store` and states what each of them does; no test is skipped silently. What only
+a folder has (a person's editor, `mv`, deleting index.db) is tested in tests/context/test_sync.py and
 tests/index/test_index.py, what only PostgreSQL has in tests/postgres.
 """
 
@@ -21,7 +21,7 @@ TENANTS = count(1)
 
 @pytest.fixture(scope="session")
 def one_database(postgres_databases):
-    """One for all of these tests: each is a tenant of its own, and sees nothing of the others."""
+    """One database for all of these tests: each test is a tenant of its own and sees nothing of the others."""
     from holdfast.postgres.pool import close_pools
 
     url = postgres_databases.fresh()
@@ -32,7 +32,7 @@ def one_database(postgres_databases):
 
 @pytest.fixture(params=STORES)
 def store(request, monkeypatch):
-    """Which store it is; every process the test starts finds the same one."""
+    """The kind of store; every process that the test starts uses the same one."""
     if request.param == "postgres":
         monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("one_database"))
         monkeypatch.setenv("HOLDFAST_TENANT", f"tenant-{next(TENANTS)}")
@@ -41,7 +41,7 @@ def store(request, monkeypatch):
 
 @pytest.fixture
 def open_any(store, open_memory):
-    """Opens callers of one store, and closes them when the test is over."""
+    """Open callers of one store; they are closed after the test."""
     return open_memory
 
 
@@ -52,13 +52,13 @@ def any_memory(open_any):
 
 @pytest.fixture
 def person(open_any):
-    """The same project, and a person who speaks."""
+    """A person in the same project."""
     return open_any(origin="user")
 
 
 @pytest.fixture
 def bytes_of():
-    """The document that a note is, byte for byte."""
+    """Return the document of a note, byte for byte."""
 
     def read(memory, key, scope=Scope("project", "demo")):
         return memory._context.store.read_note(scope, key).data

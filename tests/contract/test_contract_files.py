@@ -1,4 +1,4 @@
-"""The agent's own tree: six verbs, search, pieces, briefing; of every store."""
+"""The agent's own files: six commands, search, pieces, briefing; of every store."""
 
 from __future__ import annotations
 

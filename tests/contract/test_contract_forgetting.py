@@ -12,7 +12,7 @@ from holdfast.models import Scope
 from holdfast.store.interface import Document
 from holdfast.verbs.read import find_note
 
-WORD = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
+WORD = "zanzibarqvx7"  # a word that occurs nowhere else and that no stemmer shortens
 LINE = f"the harbour code of {WORD} is forty-two and a half"
 TEXT = f"# Harbour\n\n{LINE}\nand nothing else matters"
 
@@ -26,7 +26,7 @@ def noted(any_memory):
 
 
 def documents(memory):
-    """Every document of every scope, byte for byte."""
+    """Return every document of every scope, byte for byte."""
     store = memory._context.store
     return {
         (scope, part, entry.name): store.read_file(scope, part, entry.name).data
@@ -225,7 +225,7 @@ def test_a_citation_of_an_archived_note_can_be_read_before_and_after_it_came_bac
 
 def test_a_recalled_archived_note_is_back_after_the_next_retention_run(archived, clock):
     assert archived.recall(WORD).hits[0].archived
-    assert archived.recall(WORD).hits[0].archived  # a recall moves nothing
+    assert archived.recall(WORD).hits[0].archived  # a recall moves no note
     clock.forward(days=1)
     assert archived.retain() == []
     assert not archived.recall(WORD).hits[0].archived
@@ -258,13 +258,13 @@ def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out
     (lies,) = [one for one in store.list_trash(place) if one.part == "archive"]
     data = store.read_file(place.folder, "archive", lies.name).data
     archived.store("a new life", key="k")
-    # as an older Holdfast left it: the key was free again
+    # as an older version of Holdfast left it: the key was free again
     store.add_documents(place.folder, "archive", [Document(lies.name, data, 0)])
     assert archived.get("k").text == "a new life"
     assert len(archived.recall(WORD)) == 0 and archived.list(archived=True) == []
     assert [one.part for one in store.list_trash(place, "k")] == ["archive"]
     assert archived.forget("k").deleted
-    assert len(archived.recall(WORD)) == 0  # nor does it come up once the other is forgotten
+    assert len(archived.recall(WORD)) == 0  # nor is it found after the other one is forgotten
     assert archived.restore("k").text == "a new life"
 
 
@@ -365,7 +365,7 @@ def test_a_purge_reaches_trash_archive_and_every_older_version(any_memory, clock
     clock.forward(days=200)
     any_memory.retain()
     store, place = any_memory._context.store, Scope("project", "demo")
-    store.write_note(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another lies in the archive
+    store.write_note(place, "k", f"forgotten {WORD}\n".encode(), None)  # by hand, while another one is in the archive
     store.move_notes(place, ["k"], "trash", clock())
     store.write_note(place, "k", f"current {WORD}\n".encode(), None)
     receipt = any_memory.purge("k")

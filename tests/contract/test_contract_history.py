@@ -1,4 +1,4 @@
-"""Transcripts: kept word for word and once, found, read around a hit, forgotten, brought back; of every store."""
+"""Transcripts: stored word for word and once, found, read around a hit, forgotten and restored; of every store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def said(memory, turns=HELLO, session="s", client="c", **given):
 
 
 def transcript_file(memory, name="c/s.jsonl", scope="projects/demo"):
-    """Every line of a session, as it is kept."""
+    """Return every stored line of a session."""
     return [line.data for line in memory._context.store.transcripts(scope).open(name).read_lines()]
 
 

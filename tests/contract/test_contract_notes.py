@@ -1,4 +1,4 @@
-"""Notes: store, keys, versions, expected, tags, scopes, the gate, provenance; of every store."""
+"""Notes: store, keys, versions, expected, tags, scopes, validation, provenance; of every store."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_what_is_not_there_is_not_found_and_the_nearest_key_is_named(any_memory)
 
 @pytest.fixture
 def crowd(open_any):
-    """Two of everything, each with the same words in all of its scopes."""
+    """Two callers of each kind, each with the same text in all of its scopes."""
     callers = [open_any(project=f"p{n}", session=f"s{n}", agent=f"a{n}") for n in (1, 2)]
     for number, caller in enumerate(callers, 1):
         for scope in ("project", "session", "agent"):
@@ -275,7 +275,7 @@ def test_names_that_differ_only_in_case_or_look_alike_are_different_scopes(open_
         assert open_any(agent=agent).get("k", scope="agent").text == f"words of {agent}"
 
 
-# --- switched off, and nothing there yet ------------------------------------------------------------------------------
+# --- disabled memory, and an empty store ------------------------------------------------------------------------------
 
 
 def test_switched_off_writes_are_refused_and_reads_answer_empty(any_memory, open_any, monkeypatch):

@@ -1,4 +1,4 @@
-"""Lists that can grow for ever come page by page: each thing once, in the order of the whole list, on every store."""
+"""Lists without a limit are returned page by page: each item once, in the order of the whole list; of every store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAMES = ["Ada", "ada", "Bob", "Zoë", "日本", "a b", "Bob's boat"]
 
 
 def walked(turn, limit):
-    """All pages after each other, none longer than it may be."""
+    """Return all pages joined; none is longer than allowed."""
     seen, found, cursor = [], *turn(limit)
     while cursor is not None:
         assert len(found) == limit

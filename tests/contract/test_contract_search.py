@@ -13,7 +13,7 @@ HOSTILE.append(" ".join(f"w{n}" for n in range(2000)))
 
 @pytest.fixture
 def harbour(open_any, clock):
-    """A store with some notes about one thing."""
+    """A store with some notes about one subject."""
     memory = open_any(session="s1", agent="reviewer")
     memory.store("the harbour opens at six", key="opening", tags="hours,ci-cd", type="reference")
     clock.forward(days=1)
@@ -232,7 +232,7 @@ def test_continuity_boots_from_its_files(any_memory):
 
 @pytest.fixture
 def by_meaning(store, open_any, monkeypatch):
-    """A caller with the static model: quick to load."""
+    """A caller with the static model, which loads quickly."""
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
     return open_any()
 

@@ -1,4 +1,4 @@
-"""Two clocks, facts and the graph; of every store."""
+"""The two times of a note, facts and the graph; of every store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def texts(answer):
 
 @pytest.fixture
 def colours(any_memory, clock):
-    """A door that was red from March, as was said in May, and green from June, as was said on the tenth."""
+    """A door that was red from March, as recorded in May, and green from June, as recorded on 10 June."""
     any_memory.store("the door is red", key="door", valid_from="2026-03-01")
     clock.set("2026-06-10T09:00:00Z")
     any_memory.store("the door is green", key="door", valid_from="2026-06-01")
@@ -162,7 +162,7 @@ def test_a_subject_may_be_called_anything(any_memory):
         assert [one.value for one in any_memory.facts(subject)] == ["thing"], subject
 
 
-# --- one value, whatever several files say --------------------------------------------------------------------------------
+# --- one value, although several files state one --------------------------------------------------------------------------
 
 
 def values(memory, *subject, **asked):
@@ -203,9 +203,9 @@ def test_of_two_notes_that_state_the_same_the_newer_line_counts(any_memory):
     any_memory.store("# canary\n- [2026-04-01] Share: 10 %", key="plan")
     assert [(fact.value, len(fact.stale_in)) for fact in any_memory.facts("Canary")] == [("10 %", 1)]
     any_memory.store("# Canary\n- [2026-04-01] share: 10 %", key="rollout")
-    assert [(fact.value, fact.stale_in) for fact in any_memory.facts("Canary")] == [("10 %", ())]  # one place says it
+    assert [(fact.value, fact.stale_in) for fact in any_memory.facts("Canary")] == [("10 %", ())]  # one place states it
     any_memory.store("# Canary\n- ~~[2026-04-20] share: 20 %~~ ended 2026-04-25", key="rollout")
-    assert any_memory.facts("Canary") == []  # what was said before does not come back
+    assert any_memory.facts("Canary") == []  # the earlier value does not come back
 
 
 def test_several_values_of_one_file_stay_together_with_those_of_others(any_memory):
@@ -314,7 +314,7 @@ def test_facts_can_be_recalled_alone_now_or_then(canary):
     assert all(hit.kind != "fact" for hit in canary.recall("canary share"))
     assert all(hit.kind == "note" for hit in canary.recall("traffic", kind="note", as_of="2026-03-01"))
     assert list(canary.recall("good espresso", as_of="2026-03-01")) == []
-    assert list(canary.recall("canary share", as_of="2026-03-01", known_at="2026-03-01")) == []  # said later
+    assert list(canary.recall("canary share", as_of="2026-03-01", known_at="2026-03-01")) == []  # stated later
     assert list(canary.recall("canary share", kind="fact", type="user")) == []
     assert len(canary.recall("canary share", kind="fact", type="project")) == 1
     assert canary.recall("canary share", kind="fact", explain=True)[0].why == {"fact": [1.0, 1.0]}
@@ -335,7 +335,7 @@ def test_every_line_that_another_file_states_anew_is_stale(any_memory):
     index, scopes = any_memory._context.index, ("projects/demo",)
 
     def stale(now="2026-12-01"):
-        any_memory.facts()  # looks at what was written
+        any_memory.facts()  # depends on what was recorded
         return {place.removeprefix("projects/demo/") for place in index.find_stale_lines(scopes, now)}
 
     assert stale() == set()
@@ -344,9 +344,9 @@ def test_every_line_that_another_file_states_anew_is_stale(any_memory):
         any_memory.files.create(f"{number}.md", f"# Telegram\n{lines}")
     any_memory.files.create("closed.md", "# Telegram\n- ~~[2026-01-20] status: off~~ superseded 2026-01-25\n")
     every = {f"files/{number}.md:2" for number in range(12)}
-    assert stale() == every and any_memory.facts("Telegram", label="status") == []  # what is newest has ended
+    assert stale() == every and any_memory.facts("Telegram", label="status") == []  # the newest one has ended
     assert stale("2026-01-15") == every - {"files/11.md:2"} and stale("2026-01-01") == set()
     any_memory.store("# telegram\n- [2026-03-01] Status: off", key="t")
-    assert stale() == every  # also where the value is the same
+    assert stale() == every  # even if the value is the same
     assert len(any_memory.facts("Telegram", label="status")) == 1
     assert index.find_stale_lines(("global",), "2026-12-01") == set()

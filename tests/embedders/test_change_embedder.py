@@ -1,4 +1,4 @@
-"""Another embedder is set: the vectors of the one before answer until its own are there, and then they go."""
+"""A change of the embedder: the previous model's vectors answer until the new ones exist, and are then deleted."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from holdfast.index.vectors import SqliteVectors
 from holdfast.search import vectorize
 from holdfast.search.vectorize import Vectorizer
 
-pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
+pytestmark = pytest.mark.xdist_group("models")  # they are loaded once per process
 
 MANY = {**NOTES, **{f"report-{number}": f"Report {number} says that the harbour is full of boats" for number in range(74)}}
-PUPPY = "the puppy is sick"  # no word of it is in the note that answers
+PUPPY = "the puppy is sick"  # the note that answers has no word of it
 
 
 class Listening(Server):
-    """Remembers what it was sent, can be slow, and makes no vector of a note while a test holds them back."""
+    """A fake endpoint: records its input, can be slow, and returns no vector of a note while a test holds them back."""
 
     def __init__(self):
         self.texts, self.pause, self.notes = [], 0.0, threading.Lock()
@@ -57,7 +57,7 @@ def server(monkeypatch):
 
 @pytest.fixture
 def with_embedder(monkeypatch, open_memory):
-    """A caller who has this embedder set."""
+    """Open a caller with this embedder."""
 
     def open_(setting, **given):
         monkeypatch.setenv("HOLDFAST_EMBEDDER", setting)
@@ -68,7 +68,7 @@ def with_embedder(monkeypatch, open_memory):
 
 @pytest.fixture
 def full(with_embedder):
-    """A home with more passages than an answer waits for, and all their vectors."""
+    """A home with more passages than a query waits for, and all their vectors."""
 
     def fill(setting):
         memory = with_embedder(setting)
@@ -81,7 +81,7 @@ def full(with_embedder):
 
 @pytest.fixture
 def nothing_behind(monkeypatch):
-    """Nobody works behind the answers until the test lets them."""
+    """No background thread embeds passages until the test allows it."""
     with monkeypatch.context() as patch:
         patch.setattr(Vectorizer, "_start_background", lambda self: None)
         yield patch
@@ -100,7 +100,7 @@ def models(home):
         db.close()
 
 
-# --- the vectors of the one before answer ---------------------------------------------------------------------------------
+# --- the vectors of the previous model answer -----------------------------------------------------------------------------
 
 
 def test_the_old_vectors_answer_until_the_new_are_there(full, with_embedder, server, nothing_behind):
@@ -111,7 +111,7 @@ def test_the_old_vectors_answer_until_the_new_are_there(full, with_embedder, ser
     assert "80 passages wait for their vectors" in answer.reason
     assert answer.reason.endswith("until then the older vectors of minilm, use answer")
     assert {"c_sentence", "c_multi"} <= set(answer[0].why)
-    assert PUPPY not in server.texts  # the question was put to the model whose vectors it was compared with
+    assert PUPPY not in server.texts  # the question was embedded by the model whose vectors it was compared with
 
 
 def test_the_order_meanwhile_is_that_of_before(full, with_embedder, server, nothing_behind):
@@ -193,7 +193,7 @@ def test_a_new_endpoint_that_is_down_leaves_the_old_vectors_and_says_why(full, w
 
 @pytest.fixture
 def folder(tmp_path):
-    """MiniLM as a person would put it there."""
+    """A copy of MiniLM in a folder, as a user would place it."""
     tokenizers = pytest.importorskip("tokenizers")
     made = tmp_path / "model"
     made.mkdir()
@@ -206,7 +206,7 @@ def folder(tmp_path):
 def test_a_model_of_a_folder_answers_while_it_is_the_same_and_not_after(full, with_embedder, server, nothing_behind, folder):
     full(f"onnx:{folder}")
     assert f"older vectors of onnx:{folder} answer" in with_embedder(server.setting).recall(PUPPY).reason
-    (folder / "holdfast.toml").write_text('question_prefix = "query: "\n')  # another model in the same place
+    (folder / "holdfast.toml").write_text('question_prefix = "query: "\n')  # another model in the same folder
     answer = with_embedder(server.setting).recall(PUPPY)
     assert "80 passages wait" in answer.reason and "older" not in answer.reason
 
@@ -240,7 +240,7 @@ def test_the_multilingual_model_alone_is_used_for_sentences_too(full, with_embed
     assert set(models(home)) == {"static", "use"}
 
 
-# --- who is asked ---------------------------------------------------------------------------------------------------------
+# --- which endpoints get text ---------------------------------------------------------------------------------------------
 
 
 def test_an_endpoint_that_is_no_longer_set_is_asked_only_on_this_machine():
@@ -257,7 +257,7 @@ def test_the_key_goes_to_the_place_that_is_set_and_to_no_older_one():
     assert reopen("endpoint:old@https://models.example/v1/embeddings", now)._key == "sesame"
     assert reopen("endpoint:old@http://localhost/v1/embeddings", now)._key == ""
     with pytest.raises(ConfigError):
-        reopen("endpoint:old@http://models.example/v1/embeddings", now)  # the same name, but for all to read on the way
+        reopen("endpoint:old@http://models.example/v1/embeddings", now)  # the same name, but sent without encryption
 
 
 def test_the_catalogue_keeps_no_key(with_embedder, server, monkeypatch, home):
@@ -290,9 +290,9 @@ def test_a_vector_of_another_length_is_never_compared(full, with_embedder, serve
 def test_two_callers_with_different_settings_leave_each_other_their_vectors(full, with_embedder, server, home):
     one = full("static,minilm")
     two = with_embedder(server.setting)
-    with server.notes:  # who asks only after all new vectors are there finds its own gone
+    with server.notes:  # a process that queries only after all new vectors exist finds its own deleted
         two.recall(PUPPY)
-        one.recall(PUPPY)  # it is still there, and asks
+        one.recall(PUPPY)  # it still runs, and queries
     wait(two)
     for memory in (one, two, one, two):
         assert not memory.recall(PUPPY).degraded
@@ -347,9 +347,9 @@ def test_killed_in_between_it_goes_on_and_the_old_vectors_answer_all_the_while(f
         assert answer[0].key == "vet" and "older vectors of minilm" in answer.reason and 0 < left < 80
     done = len(server.texts)
     subprocess.run([sys.executable, "-c", _EMBED, str(home)], env=env, cwd=tmp_path, check=True, timeout=120)
-    # A set: the server may still be answering the killed process and note its last texts only now.
+    # A set: the server may still answer the killed process and record its last texts only now.
     sent = set(server.texts[done:]) & set(MANY.values())
-    assert len(sent) == left  # what was there stayed, what was missing came
+    assert len(sent) == left  # existing vectors stayed, missing ones were added
     assert not memory.recall(PUPPY).degraded and set(models(home)) == {"static", f"{server.setting}/embeddings"}
 
 
@@ -374,7 +374,7 @@ def test_two_processes_change_over_at_once(full, with_embedder, server, home, tm
     assert rows == (80, 80)
 
 
-# --- what people are told -------------------------------------------------------------------------------------------------
+# --- what people are shown ------------------------------------------------------------------------------------------------
 
 
 def run(home, *words, **env):
@@ -413,7 +413,7 @@ def test_the_process_that_stays_says_what_it_lacks_and_answers_all_the_same(home
         staying.stderr.close()
 
 
-# --- where the static model cannot be had ---------------------------------------------------------------------------------
+# --- without the static model ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_a_file_that_is_gone_is_told(tmp_path):
         weights.digest(str(tmp_path / "model.onnx"))
 
 
-# --- tokens: the numbers are those of the reference tokenizers, taken down once --------------------------------------------
+# --- tokens: the numbers are those of the reference tokenizers, recorded once ----------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_the_static_model_is_fast():
     model.passages(texts[:10])
     start = time.process_time()
     model.passages(texts)
-    assert len(texts) / (time.process_time() - start) > 4000  # 8,000 and more on a quiet core
+    assert len(texts) / (time.process_time() - start) > 4000  # 8,000 and more on an idle core
 
 
 # --- a model in a folder ---------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def test_the_static_model_is_fast():
 
 @pytest.fixture
 def folder(tmp_path):
-    """MiniLM again, as a person would put it there: with the reference tokenizer."""
+    """MiniLM again in a folder, as a user would place it: with the reference tokenizer."""
     tokenizers = pytest.importorskip("tokenizers")
     made = tmp_path / "model"
     made.mkdir()
@@ -347,7 +347,7 @@ def test_without_fastembed_the_command_that_installs_it_is_told(monkeypatch):
 
 
 class FakeFastembed:
-    """The part of fastembed 0.9 that is used: what it is asked, and what it says when a model was not fetched."""
+    """The part of fastembed 0.9 that is used: its calls, and its error for a model that was not downloaded."""
 
     fetched = True
 
@@ -400,7 +400,7 @@ def embeddings(texts):
 
 
 class Server(ThreadingHTTPServer):
-    """A real one, on a port of its own; `plays` says how it treats the next requests, before it behaves well."""
+    """A real endpoint on a port of its own; `plays` says how it handles the next requests before it works normally."""
 
     daemon_threads = True
 
@@ -410,7 +410,7 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
 
     def handle_error(self, request, client_address):
-        """A client that hangs up is part of the play."""
+        """Ignore clients that close the connection: that is part of the test."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -433,7 +433,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_given):
-        """Silence."""
+        """Print nothing."""
 
 
 def answer(handler, texts):
@@ -463,13 +463,13 @@ def half(handler, texts):
 
 
 def slow(handler, texts):
-    handler.connection.recv(1)  # until they hang up
+    handler.connection.recv(1)  # until the client closes the connection
     hang_up(handler, texts)
 
 
 def drip(handler, texts):
     handler.send(200, b" ", Content_Length="1000000")
-    while True:  # until they hang up
+    while True:  # until the client closes the connection
         time.sleep(0.05)
         handler.wfile.write(b" ")
         handler.wfile.flush()

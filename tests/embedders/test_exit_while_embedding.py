@@ -1,4 +1,4 @@
-"""A program that ends without closing its memory, while a model works: behind its answers, or in a thread of its own."""
+"""A program that ends without closing its memory while a model runs: in the background, or in a thread of its own."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_any_text_can_be_read_for_facts(text):
 def test_a_line_in_a_code_block_is_part_of_the_code():
     log = "[2026-03-27] ERROR: disk full\n- [2026-03-27] a: b\n"
     assert parse_all(f"```text\n{log}```\n") == []
-    assert len(parse_all(f"```text\n{log}")) == 2  # a block that is never closed is none
+    assert len(parse_all(f"```text\n{log}")) == 2  # a block that is never closed does not count
 
 
 def test_a_closed_line_without_a_date_ends_when_the_next_one_begins():

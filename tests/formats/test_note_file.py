@@ -98,14 +98,14 @@ def test_any_file_can_be_read_whatever_stands_in_it(text):
     past = note_file.past_versions(parsed)
     assert note_file.count_past_versions(parsed) == len(past) == len(note_file.past_version_lines(parsed))
     for tag in head.tags:
-        tag.encode()  # what the catalogue keeps is always UTF-8
+        tag.encode()  # the index stores UTF-8 only
     for version in past:
         assert isinstance(version.recorded, str)
         assert version.valid_to is None or isinstance(version.valid_to, str)
     note_file.replace_invalid(note_file.current_text(parsed)).encode()
 
 
-# --- what we write comes back -----------------------------------------------------------------------------------------
+# --- what we write is read back ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N4", "N13")
@@ -169,7 +169,7 @@ def test_line_numbers_point_at_exactly_the_lines_of_each_text(chain):
         assert note_file._unescape(shown) == text
 
 
-# --- nothing stored can forge anything --------------------------------------------------------------------------------
+# --- no stored text can forge anything --------------------------------------------------------------------------------
 
 FORGERIES = [
     "<!-- holdfast:history -->",

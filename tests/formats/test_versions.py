@@ -71,7 +71,7 @@ def expected_text(recorded_writes: list[Write], as_of: str, known_at: str | None
     return None
 
 
-# --- two clocks -------------------------------------------------------------------------------------------------------
+# --- two times --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("T1")
@@ -165,7 +165,7 @@ def test_a_file_we_write_reads_back_as_what_we_meant_without_reading_it(sequence
             assert note_versions.list_versions(again)[2:] == note_versions.list_versions(before)[1:]
             old, was = note_versions.list_versions(again)[1], note_versions.list_versions(before)[0]
             assert old.replace(closed=None) == was
-            assert again.header.updated >= before.header.updated  # a clock that goes backwards makes no history that does
+            assert again.header.updated >= before.header.updated  # history does not go backwards with the clock
         assert note_versions.compose(wanted, again, now, "ID")[0] == "unchanged"
 
 
@@ -223,7 +223,7 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
     assert note_versions.compose(draft("c", expected=""), None, DAYS[2], "ID")[0] == "created"
 
 
-# --- its entry in the catalogue ---------------------------------------------------------------------------------------
+# --- its entry in the index -------------------------------------------------------------------------------------------
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Hooks, as clients run them: a process of their own that hears JSON and says what the model should know."""
+"""Hooks as clients run them: a process of their own that reads JSON and prints what the model should know."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holdfast import hooks as doors_hook
 from holdfast.base import failure_log
 from holdfast.clients.base import EVENTS, HookInput
 
-NESTED = ("claude-code", "codex", "gemini", "qwen")  # clients that take hookSpecificOutput
+NESTED = ("claude-code", "codex", "gemini", "qwen")  # clients that accept hookSpecificOutput
 OPEN = "<holdfast-memory id="
 
 
 def context_text(printed):
-    """The text that reaches the model of a client that takes hookSpecificOutput."""
+    """Return the text that reaches the model of a client that accepts hookSpecificOutput."""
     return json.loads(printed)["hookSpecificOutput"]["additionalContext"] if printed and printed != "{}" else ""
 
 
@@ -90,7 +90,7 @@ def test_a_client_that_hears_nothing_at_its_start_is_briefed_with_its_first_prom
     first = hook("kimi", "UserPromptSubmit", prompt=parts)
     assert first.startswith(OPEN) and "Tuesdays" in first
     assert hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "and the variable y"}]) == ""
-    hook("kimi", "PreCompact")  # what it was told is gone from its context now
+    hook("kimi", "PreCompact")  # its context no longer contains what was shown before
     assert "Tuesdays" in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "and z"}])
 
 
@@ -124,7 +124,7 @@ def test_another_session_and_a_new_context_have_seen_nothing(hook, begun):
     hook("claude-code", "UserPromptSubmit", **ask)
     assert "Tuesdays" in context_text(hook("claude-code", "UserPromptSubmit", session_id="s2", **ask))
     hook("claude-code", "SessionStart", source="compact")
-    assert hook("claude-code", "UserPromptSubmit", **ask) == ""  # the new briefing has it
+    assert hook("claude-code", "UserPromptSubmit", **ask) == ""  # the new briefing contains it
     keeper = {"prompt": "the lighthouse keeper, who is it?"}
     assert "Ada" in context_text(hook("claude-code", "UserPromptSubmit", session_id="s2", **keeper))
 
@@ -174,7 +174,7 @@ def test_two_hooks_that_hear_the_same_prompt_tell_it_once(home, folder, begun):
     assert len([text for text in said if b"Tuesdays" in text]) == 1
 
 
-# --- whose memory -----------------------------------------------------------------------------------------------------
+# --- projects and scopes ----------------------------------------------------------------------------------------------
 
 
 def test_the_project_is_the_folder_that_the_client_names(hook, note, tmp_path):

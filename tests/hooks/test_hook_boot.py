@@ -1,4 +1,4 @@
-"""A client or an agent that declares the continuity scaffold begins with its start-up (F7)."""
+"""A client or an agent that declares the continuity scaffold begins with the boot text (F7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capture: off unless asked for; then a client's transcript is kept word for word, without what we put into it."""
+"""Capture, which is off by default: a client's transcript is stored word for word, without Holdfast's own text."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_client_that_writes_like_another_is_read_in_that_dialect_and_kept_unde
     from holdfast.verbs.history import import_history
 
     path = tmp_path / "t.jsonl"
-    noise = [{"role": "user", "content": "not this"}] * 60  # the dialect cannot be told from the first lines
+    noise = [{"role": "user", "content": "not this"}] * 60  # the dialect cannot be detected from the first lines
     path.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in [*noise, *claude_lines()]))
     import_history(memory._context, str(path), client="another", scope="project", written="claude")
     texts = [hit.text for hit in memory.recall(mode="recent", kind="turn", limit=100)]

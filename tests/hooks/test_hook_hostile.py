@@ -1,7 +1,8 @@
-"""Hooks under hostile input: whatever a client says, it gets an answer in its own dialect, and nothing is lost or leaks.
+"""Hooks with hostile input: whatever a client sends, it gets an answer in its own format, and nothing is lost or leaks.
 
-Every input goes to every event of every client: in a child process a client, one call after another, so that thousands take
-seconds; the nastiest also go to real hooks, a process each. `python tests/hooks/test_hook_hostile.py CLIENT HOME FOLDER` is it.
+Every input goes to every event of every client: one child process per client makes all calls in sequence, so that thousands
+take seconds; the worst inputs also go to real hooks, a process each. `python tests/hooks/test_hook_hostile.py CLIENT HOME
+FOLDER` is that child process.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from tiers import tiered
 from holdfast import Memory, clients
 from holdfast.clients.base import EVENTS
 
-SECONDS = 30  # after which a call counts as hung
+SECONDS = 30  # after this time a call counts as hung
 SECRET = "canary-of-a-file-that-is-nobodys-business"
 TYPED = "canary-of-a-prompt"
 BLOCK = re.compile(r'<holdfast-memory id="([0-9a-f]{12})">\n.*?\n</holdfast-memory id="\1">\n', re.S)
 
 NESTED, PLAIN, NOTHING = "nested", "plain", "nothing"
-DIALECTS = {  # what a client takes: text as it is, an object of one field, or the nested object; and what it takes for nothing
+DIALECTS = {  # what a client accepts: plain text, an object of one field, or the nested object; and its empty answer
     "amazon-q": (PLAIN, ""),
     "claude-code": (NESTED, ""),
     "codex": (NESTED, ""),
@@ -50,7 +51,7 @@ DIALECTS = {  # what a client takes: text as it is, an object of one field, or t
 
 
 def inputs(folder):
-    """Name and bytes of each."""
+    """Return name and bytes of each input."""
     found = {}
     for kind in (not_json, wrong_types, paths, prompts, noise):
         for name, data in kind(Path(folder)).items():
@@ -61,7 +62,7 @@ def inputs(folder):
 
 
 def sound(folder):
-    """What a client would say."""
+    """Return input that a client could send."""
     return {
         "session_id": "s1",
         "cwd": str(folder / "work"),
@@ -240,7 +241,7 @@ def prompts(folder):
 
 
 def noise(folder):
-    """Bytes by chance, and sound input with some of its bytes changed; the same in every run."""
+    """Return random bytes, and valid input with some of its bytes changed; the same in every run."""
     chance = random.Random(4)
     whole = json.dumps(sound(folder)).encode()
     found = {f"bytes {n}": chance.randbytes(chance.choice((1, 10, 1000))) for n in range(10)}
@@ -273,11 +274,11 @@ NASTY = [
 ]
 
 
-# --- the world they point at ------------------------------------------------------------------------------------------
+# --- files that the inputs point to -----------------------------------------------------------------------------------
 
 
 def build(folder):
-    """Folders, links, pipes and transcripts for the paths above."""
+    """Create folders, links, pipes and transcripts for the paths above."""
     work = folder / "work"
     work.mkdir(parents=True)
     (folder / "secret.txt").write_text(f"{SECRET}\n" * 10)
@@ -318,7 +319,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def kept(home, folder):
-    """A home with a note in it, that keeps sessions word for word."""
+    """A home with a note and with capture enabled."""
     with Memory(home, cwd=folder / "work") as memory:
         memory.store("We deploy on Tuesdays.", key="deploys")
     (home / "config.toml").write_text("[hooks]\ncapture = true\nreminder = 3\n")
@@ -329,11 +330,11 @@ def kept(home, folder):
 
 
 class Hung(BaseException):
-    """No error that anything on the way may swallow; what swallows it all the same is told by the flag."""
+    """Not an `Exception`, so that no handler catches it; the flag shows if one does."""
 
 
 def drive(name, home, folder):
-    """Every input to every event of a client; a line of JSON each: event, input, code, output, whether it hung."""
+    """Pass every input to every event of a client; print a line of JSON each: event, input, code, output, whether it hung."""
     from holdfast.cli import main
 
     hung = []
@@ -361,12 +362,12 @@ def drive(name, home, folder):
 
 
 def events_of(client):
-    """Those that it has; of one that has none, ours."""
+    """Return the client's events; ours if it has none."""
     return list(clients.load(client).events) or list(EVENTS)
 
 
 def fault(client, event, said):
-    """Why this is no answer that the client understands; nothing if it is one."""
+    """Return why the client would not understand this answer; "" if it would."""
     dialect, nothing = DIALECTS[client]
     if said == nothing:
         return ""

@@ -1,4 +1,4 @@
-"""What bears on a prompt, what was shown to whom, and `brief --explain`: why each note is in or out."""
+"""Notes that are relevant to a prompt, what each session was shown, and `brief --explain`: why each note is in or out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reasons(brief):
 
 
 def measure_precision(memory, mode):
-    """Precision and recall over the prompts of tests/data/prompts.toml."""
+    """Return precision and recall over the prompts of tests/data/prompts.toml."""
     hits = wrong = missed = 0
     for case in CASES["prompts"]:
         matches = relevance.find_matches(memory._context, case["text"], mode)
@@ -97,7 +97,7 @@ def test_where_a_process_stays_the_hook_asks_it_for_what_is_meant(hook, begun, h
         assert "answering" in staying.stderr.readline()
         warm = ["recall", "deploy", "--home", str(home)]  # as long as loading the models takes
         subprocess.run([sys.executable, "-m", "holdfast", *warm], cwd=tmp_path, capture_output=True, check=True, env=env)
-        sessions = (f"after-{number}" for number in range(20))  # a busy machine may take it longer than a hook waits
+        sessions = (f"after-{number}" for number in range(20))  # a busy machine may take longer than a hook waits
         printed = (hook("claude-code", "UserPromptSubmit", session_id=session, **asked) for session in sessions)
         assert any("Fridays" in context_text(text) for text in printed)
     finally:
@@ -123,7 +123,7 @@ def test_a_socket_that_nobody_listens_at_hinders_no_hook(hook, begun, home):
     assert not (home / "run" / "hooks.log").exists()
 
 
-# --- what was shown to whom -------------------------------------------------------------------------------------------
+# --- what each session was shown --------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B2")
@@ -257,7 +257,7 @@ def schema(home):
     return [(name, " ".join(line.partition("--")[0].strip() for line in (sql or "").split("\n"))) for name, sql in rows]
 
 
-# --- why --------------------------------------------------------------------------------------------------------------
+# --- explanations -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B1")
@@ -330,7 +330,7 @@ def test_an_unknown_mode_is_refused(memory):
         memory.brief(prompt="x", mode="recent")
 
 
-# --- how little a hook loads ------------------------------------------------------------------------------------------
+# --- how little a hook imports ----------------------------------------------------------------------------------------
 
 REPORT = """
 import sys
@@ -353,7 +353,7 @@ def test_a_hook_imports_nothing_heavy(home, folder, note, client, event):
     )  # fmt: skip
     loaded = set(done.stderr.split())
     heavy = {name for name in HEAVY if any(one == name or one.startswith(f"{name}.") for one in loaded)}
-    assert heavy <= ({"ctypes"} if (client, event) == ("kimi", "prompt") else set())  # its first prompt looks twice
+    assert heavy <= ({"ctypes"} if (client, event) == ("kimi", "prompt") else set())  # its first prompt searches twice
     assert not any(name.startswith("holdfast.cli.") for name in loaded)
     if event != "prompt":
         assert "re" not in loaded
@@ -386,7 +386,7 @@ def test_what_did_not_fit_comes_later(open_memory):
     assert memory.brief(prompt="when do we deploy?").shown == ("project/deploys",)
 
 
-# --- a client that tells of the start and of the first prompt at once --------------------------------------------------------
+# --- a client that sends the start and the first prompt at the same time -----------------------------------------------------
 
 
 @pytest.mark.promise("B2")

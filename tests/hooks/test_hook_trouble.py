@@ -1,4 +1,4 @@
-"""A hook never breaks a session: exit 0 and output that its client understands, whatever happens; `doctor` tells the rest."""
+"""A hook never breaks a session: exit 0 and valid output for its client, whatever happens; `doctor` shows the failure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def doctor(home):
     return [one for one in json.loads(done.stdout)["problems"] if one["code"] == "hook"]
 
 
-# --- what is heard ----------------------------------------------------------------------------------------------------
+# --- input ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B6")
@@ -110,7 +110,7 @@ def test_a_client_that_never_finishes_telling_is_not_waited_for(home, folder, de
     assert ["too long" in one.message for one in log(home)] == [True]
 
 
-# --- how it is called -------------------------------------------------------------------------------------------------
+# --- arguments --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B6")

@@ -1,4 +1,4 @@
-"""The catalogue is derived: whatever happens to it, the next call answers right and the truth stays."""
+"""The index is derived: whatever happens to it, the next call answers correctly and the store is unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fill(memory):
 
 
 def answers(memory):
-    """All that a caller can learn, without what may differ between two builds of the same catalogue."""
+    """Return everything that a caller can read, without what may differ between two builds of the same index."""
 
     def told(answer):
         return sorted((str(hit.scope), hit.key, hit.text, hit.citation, hit.valid_from, hit.valid_to) for hit in answer)
@@ -52,7 +52,7 @@ def answers(memory):
 
 
 def settle(home):
-    """All of the catalogue in its main file."""
+    """Move all of the index into its main file."""
     db = apsw.Connection(str(Path(home) / "index.db"))
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     db.close()
@@ -88,7 +88,7 @@ def _statement(text):
         try:
             db.execute(text).fetchall()
         except apsw.BusyError:
-            pass  # somebody has it open: then this cannot happen to it
+            pass  # another process has it open: then this cannot happen to it
         db.close()
 
     return run
@@ -134,7 +134,7 @@ LOG_DAMAGE = {
 
 @pytest.fixture
 def filled(memory, home, truth):
-    """What a home says, and the bytes of its truth."""
+    """Return the answers of a home, and the bytes of its store."""
     fill(memory)
     told, bytes_ = answers(memory), truth()
     memory.close()
@@ -142,7 +142,7 @@ def filled(memory, home, truth):
     return told, bytes_
 
 
-# --- the next call answers right --------------------------------------------------------------------------------------
+# --- the next call answers correctly ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -282,7 +282,7 @@ def test_a_home_copied_with_its_index_answers_as_the_first_one_does(filled, home
     assert answers(open_memory()) == filled[0]
 
 
-# --- what is not ours -------------------------------------------------------------------------------------------------
+# --- files that are not ours ------------------------------------------------------------------------------------------
 
 
 def _foreign(path, row, wal=False):
@@ -333,7 +333,7 @@ def test_a_foreign_database_keeps_what_stands_in_its_log(filled, home, open_memo
     assert _rows_aside(home) == ["only in the log"]
 
 
-# --- building it ------------------------------------------------------------------------------------------------------
+# --- building the index -----------------------------------------------------------------------------------------------
 
 
 class RecordedProgress(Progress):

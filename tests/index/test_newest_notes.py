@@ -1,4 +1,4 @@
-"""The newest notes of a scope, and how many there are: asked of indexes, answered as by looking at every note."""
+"""The newest notes of a scope and their number: read from indexes, with the same result as reading every note."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCOPE = "projects/demo"
 
 @pytest.fixture
 def filled(open_memory, home):
-    """Notes of every kind: pinned, over, due to end, from anywhere, by hand without an id, and one that is no text."""
+    """Notes of every kind: pinned, ended, ending later, of every origin, by hand without an id, and one that is not text."""
     with open_memory(origin="user") as memory:
         for number, origin in enumerate(["user", "agent", "tool", "import", "web"] * 3):
             ends = {0: "2026-05-01", 1: "2027-01-01"}.get(number % 4)

@@ -1,4 +1,4 @@
-"""Words in whatever script: what is kept of a text, and that a person finds the text by the words in it."""
+"""Words in any script: the terms of a text, and that a person finds the text by its words."""
 
 from __future__ import annotations
 

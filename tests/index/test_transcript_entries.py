@@ -1,4 +1,4 @@
-"""Sessions in the catalogue: what was said is found at once, a file that grew is read on, one that was changed is read anew."""
+"""Transcripts in the index: new turns are found at once, a file that grew is read on, one that was changed is read again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def file(home):
 
 @pytest.fixture
 def lines_read(monkeypatch):
-    """The numbers of the lines that were read from transcripts."""
+    """Return the numbers of the lines that were read from transcripts."""
     read, real = [], transcript_files._read_lines
 
     def counted(fd, place, *size):
@@ -211,7 +211,7 @@ def test_many_processes_log_and_recall_one_session(memory, home, tmp_path):
 
 
 def replace_by_new_file(file, old, new):
-    """As most editors do: another file under the same name."""
+    """Replace the file as most editors do: another file under the same name."""
     other = file.with_suffix(".new")
     other.write_bytes(file.read_bytes().replace(old, new))
     os.replace(other, file)
@@ -340,7 +340,7 @@ def test_a_link_is_never_followed(memory, file, tmp_path):
     assert found(memory, "seagull") == [] and len(found(memory, "harbour")) == 1
 
 
-# --- a process that stays --------------------------------------------------------------------------------------------
+# --- a long-running process ------------------------------------------------------------------------------------------
 
 
 def test_a_process_that_stays_hears_what_another_logs(memory, child, home):

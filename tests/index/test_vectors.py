@@ -1,4 +1,4 @@
-"""Vectors in the catalogue: found as brute force finds them, put once, shared, erased to the last byte, never mixed."""
+"""Vectors in the index: found as by exhaustive search, added once, shared, erased completely, never mixed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.search.vectorize import Vectorizer
 
 
 class Toy:
-    """A model whose vectors are made of the words alone: two texts are as near as they share words."""
+    """A model whose vectors depend only on the words: two texts are as similar as the words they share."""
 
     setting = "static"
 
@@ -56,7 +56,7 @@ def index(home):
 
 @pytest.fixture
 def with_toy(open_memory):
-    """A caller whose model is a toy, and that toy."""
+    """A caller with a fake model, and that model."""
 
     def open_(toy=None, **given):
         memory, toy = open_memory(**given), toy or Toy()
@@ -72,7 +72,7 @@ def directions(count, dim, seed=7):
 
 
 def put(index, model, rows, folder=1, first=1):
-    """A vector for each of the passages from `first` on."""
+    """Return a vector for each of the passages from `first` on."""
     with index._database.transaction() as db:
         BlockWriter(db, SQL).put(model, [(folder, (first + place) * PIECES, row) for place, row in enumerate(rows)])
 
@@ -83,7 +83,7 @@ def drop(index, passages):
 
 
 def query_index(home, statement, *values):
-    """Rows of the catalogue, through another connection."""
+    """Read rows of the index through another connection."""
     db = apsw.Connection(str(home / "index.db"))
     try:
         return db.execute(statement, values).fetchall()
@@ -96,7 +96,7 @@ def bytes_of(home):
 
 
 def has_vector_bytes(home, vector):
-    """Whether a part of a vector stands in the file; a whole one may be split over pages."""
+    """Return whether a part of a vector is in the file; a whole one may be split over pages."""
     signs, numbers = pack(vector[None])
     there = bytes_of(home)
     parts = [numbers[0, place : place + 32].tobytes() for place in range(0, 256, 32)] + [signs[0].tobytes()]
@@ -325,7 +325,7 @@ def test_a_new_model_in_the_place_of_a_forgotten_one_shares_nothing_with_it(inde
     rows = directions(3, 64)
     old = index.vectors.ensure_model("old", 64)
     put(index, old, rows)
-    index.vectors.find_nearest(old, [1], rows[0], 1)  # this process holds its vectors
+    index.vectors.find_nearest(old, [1], rows[0], 1)  # this process has its vectors in memory
     other = SqliteIndex(str(home), 5)
     other.vectors.remove_model(old)
     new = other.vectors.ensure_model("new", dim)
@@ -487,7 +487,7 @@ def test_what_came_in_the_place_of_what_went_away_gets_vectors_of_its_own(with_t
     assert query_index(home, "SELECT tokens FROM piece") == [("b cucumbers",)]
 
 
-# --- vectors go with their text --------------------------------------------------------------------------------------
+# --- vectors are deleted with their text -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["forget", "purge", "update", "by hand"])

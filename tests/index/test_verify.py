@@ -1,4 +1,4 @@
-"""A catalogue that is not what was written: every value of every row, every word and every vector is told apart."""
+"""An index that is not as it was written: a change of any value, word or vector is noticed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast import Memory, config
 from holdfast.index.sqlite import SqliteIndex
 from holdfast.index.tokenizer import index_terms
 
-_TABLES = {  # without models, and what only says whether to look at a folder again
+_TABLES = {  # without models, and without columns that only say whether to read a folder again
     "doc": "folder name ino ctime size mix digest kind key note_id title type tags created updated source valid_from valid_to"
     " pinned touched first_line last_line versions problem trust exposed facts prose sum",
     "passage": "doc seq past names text first_line last_line type tags source recorded valid_from valid_to closed replaced"
@@ -31,7 +31,7 @@ _OTHER = {"integer": "{0} + 1000", "text": "{0} || 'x'", "null": "'x'", "blob": 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A home with one of everything."""
+    """A home with data of every kind."""
     home = tmp_path_factory.mktemp("verifying") / "home"
     with Memory(home, config=config.load(home).replace(embedder="static")) as memory:
         memory.store("The harbour opens at six.\n\n- [2026-03-01] status: open", key="harbour", tags=["port"])
@@ -50,7 +50,7 @@ def home(written, tmp_path):
 
 
 def run(home, statement):
-    """A statement that changes something."""
+    """Return a statement that changes a value."""
     db = apsw.Connection(str(home / "index.db"))
     db.execute(statement).fetchall()
     assert db.changes(), f"nothing to spoil: {statement}"
@@ -153,7 +153,7 @@ def test_a_text_that_is_no_text_any_more_is_built_anew_by_whoever_meets_it(home,
 
 
 class Counting:
-    """A lock that knows how many asked for it."""
+    """A lock that counts its users."""
 
     def __init__(self):
         self.lock, self.asked = threading.Lock(), threading.Semaphore(0)
@@ -183,4 +183,4 @@ def test_of_many_threads_that_met_nonsense_one_looks_and_all_are_told(memory, mo
     for thread in threads:
         thread.join()
     assert told == [False] * 6 and looks == [True]
-    assert index.reset_if_damaged() is False and len(looks) == 2  # asked later, it looks anew
+    assert index.reset_if_damaged() is False and len(looks) == 2  # a later call checks again

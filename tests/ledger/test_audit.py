@@ -1,4 +1,4 @@
-"""The audit: one row for each decision, chained, written by many at once, and nothing in it changes unnoticed."""
+"""The audit: one row for each decision, chained, written concurrently, and no change goes unnoticed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery is beside the package, not in it
 
 from battery import audit as battery_audit
 
@@ -48,7 +48,7 @@ def audit(ledger):
 
 @pytest.fixture
 def filled(audit):
-    """Twelve rows, all of them marked."""
+    """An audit with twelve rows, all of them covered by the mark."""
     for number in range(1, 13):
         audit.append(decision(number, "denied" if number % 4 == 0 else "allowed", f"agent-{number % 3}"))
     audit.save_mark()
@@ -57,7 +57,7 @@ def filled(audit):
 
 @pytest.fixture
 def intruder(filled, home):
-    """Somebody who has the database in hand."""
+    """Change the database as an attacker who can write it."""
     db = apsw.Connection(f"{home}/ledger.db")
     yield db
     db.close()
@@ -132,7 +132,7 @@ def test_asking_an_absent_home_answers_empty_and_makes_nothing(audit, home):
     assert not home.exists()
 
 
-# --- by many at once --------------------------------------------------------------------------------------------------
+# --- concurrent writers -----------------------------------------------------------------------------------------------
 
 MEMBER = """
 import sys, threading
@@ -273,7 +273,7 @@ def test_the_verdict_names_the_place(filled, intruder):
     intruder.execute("UPDATE audit SET outcome = 'denied' WHERE number = 9").fetchall()
     verdict = verify(filled)
     assert verdict.problems == ("rows 4 to 6 are missing", "row 9 is not what was written, or the one before it is not")
-    assert compare_ends(filled) == ""  # both ends still agree; only a walk finds it
+    assert compare_ends(filled) == ""  # both ends still agree; only reading the chain finds it
     assert verify_newest(filled) == "rows 4 to 6 are missing"
     assert "row 9" in verify_newest(filled, 4) and verify_newest(filled, 3) == ""
 
@@ -296,7 +296,7 @@ def test_rows_cut_off_at_the_end_are_missed_by_the_head_and_by_the_mark(filled, 
     intruder.execute("UPDATE audit_head SET count = 9, hash = ?", (hash,)).fetchall()
     assert verify(filled).problems == ("row 12 is missing, and the file audit.head knows of it",)
     assert compare_ends(filled) == "the audit has 9 rows, and the file audit.head knows of 12"
-    filled.append(decision())  # whoever goes on does not heal it, and the mark stays as evidence
+    filled.append(decision())  # later writers do not repair it, and the mark stays as evidence
     filled.save_mark()
     assert read_mark_file(str(home)).count == 12
     assert not verify(filled).ok
@@ -317,7 +317,7 @@ def test_a_chain_written_anew_contradicts_the_mark_and_a_head_that_was_kept_else
         if (home / "forgery" / name).exists():
             shutil.copy(home / "forgery" / name, home / name)
     assert verify(filled).problems == ("row 12 is not the one that the file audit.head names",)
-    shutil.copy(home / "forgery" / "audit.head", home / "audit.head")  # who has the whole home can do this
+    shutil.copy(home / "forgery" / "audit.head", home / "audit.head")  # an attacker with the whole home can do this
     assert verify(filled).ok
     assert verify(filled, kept).problems == ("row 12 is not the one that the head you gave names",)
 
@@ -379,18 +379,18 @@ def test_what_is_no_head_is_not_taken_for_one(text):
     assert parse_mark(text) is None
 
 
-# --- what cannot be read is never taken for empty ---------------------------------------------------------------------
+# --- what cannot be read never counts as empty ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def read_only():
-    """A home that nobody may write to, where another user can reach it, which pytest's own folders are not."""
+    """A read-only home that another user can reach, unlike pytest's own folders."""
     place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
     place.chmod(0o755)
     ledger = SqliteLedger(str(place / "home"))
     ledger.done.record("a", "review", "1", NOW)
     ledger.close()
-    for suffix in ("-wal", "-shm"):  # what it would need to read the newest
+    for suffix in ("-wal", "-shm"):  # what it would need to read the newest rows
         (place / "home" / f"ledger.db{suffix}").unlink()
     for path in [*place.rglob("*")]:
         if os.getuid() == 0:
@@ -445,7 +445,7 @@ def test_a_full_disk_is_told_and_the_chain_stays_sound(child, home, ledger):
     assert (verdict.ok, verdict.rows) == (True, 2)
 
 
-# --- what is done once ------------------------------------------------------------------------------------------------
+# --- requests that are done once --------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A6")
@@ -511,7 +511,7 @@ def test_a_claim_whose_holder_went_away_is_doubtful_and_one_that_was_let_go_is_n
     assert reviews.claim(*PR, holder="dead", now=NOW) == NEW
     assert reviews.claim(*PR, holder="next", now=NOW + 60) == TAKEN
     assert reviews.claim(*PR, holder="next", now=NOW + 121) == DOUBTFUL
-    reviews.release(*PR, holder="dead")  # late: it holds nothing any more
+    reviews.release(*PR, holder="dead")  # late: it no longer holds the claim
     assert reviews.claim(*PR, holder="third", now=NOW + 122) == TAKEN
     reviews.release(*PR, holder="next")
     assert reviews.claim(*PR, holder="third", now=NOW + 123) == NEW
@@ -524,19 +524,19 @@ def test_a_request_with_a_key_is_done_once_and_then_answered_the_same(ledger):
         repeats.begin("a", "key", "digest", NOW + 1)
     with pytest.raises(Conflict):
         repeats.begin("a", "key", "another", NOW + 1)
-    assert repeats.begin("b", "key", "another", NOW + 1) is None  # keys are each agent's own
+    assert repeats.begin("b", "key", "another", NOW + 1) is None  # each agent has its own keys
     repeats.finish("a", "key", "digest", status=201, answer='{"id": 1}')
     answered = repeats.begin("a", "key", "digest", NOW + 2)
     assert (answered.status, answered.answer) == (201, '{"id": 1}')
-    assert repeats.begin("a", "key", "digest", NOW + 90_000) is None  # a day later it is forgotten
+    assert repeats.begin("a", "key", "digest", NOW + 90_000) is None  # a day later it is deleted
 
 
 def test_a_request_that_failed_or_was_left_may_be_tried_again(ledger):
     repeats = ledger.idempotency_keys
     assert repeats.begin("a", "key", "digest", NOW) is None
-    repeats.drop("a", "key", "another")  # which has not begun this one
+    repeats.drop("a", "key", "another")  # which has not started this one
     with pytest.raises(Busy):
         repeats.begin("a", "key", "digest", NOW + 1)
     repeats.drop("a", "key", "digest")
     assert repeats.begin("a", "key", "digest", NOW + 1) is None
-    assert repeats.begin("a", "key", "digest", NOW + 200) is None  # whoever was at it went away
+    assert repeats.begin("a", "key", "digest", NOW + 200) is None  # the lease has expired

@@ -1,4 +1,4 @@
-"""The ledger: aliases, places and usage in one file that any number of processes open at once."""
+"""The ledger: aliases, locations and usage in one file that any number of processes open at once."""
 
 from __future__ import annotations
 
@@ -142,12 +142,12 @@ def test_thirty_two_processes_open_an_empty_home_at_once(tmp_path):
     for round in range(2):
         home = str(tmp_path / f"home{round}")
         crowd = [run_python(RACE, home, str(number), stdin=subprocess.PIPE) for number in range(32)]
-        for process in crowd:  # all are started before any may go
+        for process in crowd:  # all are started before any continues
             process.stdin.write("go\n")
             process.stdin.flush()
         results = [process.communicate(timeout=120) for process in crowd]
         assert [err for _, err in results if err] == []
-        assert len({out for out, _ in results}) == 1  # the first writer won, and everybody sees that
+        assert len({out for out, _ in results}) == 1  # the first writer won, and every process sees that
         ledger = SqliteLedger(home)
         assert [ledger.projects.find_project(f"alias-{number}") for number in range(32)] == ["project-x"] * 32
         assert ledger.usage.get_counts(["note", *(f"note-{number}" for number in range(32))]) == {
@@ -202,7 +202,7 @@ def test_a_writer_that_holds_the_file_too_long_is_named_busy(ledger, home):
     hurried = SqliteLedger(home, lock_seconds=0.05)
     with pytest.raises(Busy):
         hurried.projects.link("c", "d")
-    assert hurried.projects.find_project("a") == "b"  # readers wait for nobody
+    assert hurried.projects.find_project("a") == "b"  # readers do not wait
     other.execute("ROLLBACK")
     other.close()
     hurried.projects.link("c", "d")
@@ -268,9 +268,9 @@ def test_a_damaged_ledger_is_set_aside_and_reported_and_writing_goes_on(home, ho
         ledger.projects.put_location(f"place-{number}", "new", "/new")
     assert ledger.projects.find_project("a") == "b"
     (aside,) = set_aside(home)
-    assert os.lstat(f"{home}/{aside}").st_ino == inode  # the very file: moved, neither copied nor deleted
+    assert os.lstat(f"{home}/{aside}").st_ino == inode  # the same file: moved, neither copied nor deleted
     assert aside in ledger.problem
-    assert aside in SqliteLedger(home).problem  # and whoever looks later is told as well
+    assert aside in SqliteLedger(home).problem  # and later readers get the message as well
     ledger.close()
 
 
@@ -296,7 +296,7 @@ def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how
     asked = [
         SqliteLedger(home, lock_seconds=5),
         SqliteLedger(home, lock_seconds=5),
-    ]  # who finds the damage, and who comes later
+    ]  # the process that finds the damage, and a later one
     for one in asked:
         for number in range(60):
             try:
@@ -425,7 +425,7 @@ def test_each_error_of_sqlite_becomes_one_of_ours():
 
 @pytest.fixture
 def open_place():
-    """A folder that another user can reach, which pytest's own are not."""
+    """A folder that another user can reach, unlike pytest's own folders."""
     place = Path(tempfile.mkdtemp(prefix="holdfast-test-"))
     place.chmod(0o755)
     yield place
@@ -564,7 +564,7 @@ def test_a_home_that_is_a_file_is_trouble_with_a_name(tmp_path):
         ledger.projects.link("a", "b")
 
 
-# ── links and places ──
+# ── links and locations ──
 
 
 @pytest.mark.promise("P2")
@@ -694,7 +694,7 @@ def test_forgetting_removes_the_rows_and_says_how_many(ledger):
     assert ledger.usage.forget(["a", "b", "nobody"]) == 2
     assert ledger.usage.get_counts(["a", "b", "c"]) == {"c": 1}
     assert ledger.usage.forget(["a"]) == 0
-    ledger.usage.record_use(["a"], NOW + 1)  # a new life, not within the old one's minute
+    ledger.usage.record_use(["a"], NOW + 1)  # a new use, not within the minute of the old one
     assert ledger.usage.get_counts(["a"]) == {"a": 1}
 
 
@@ -812,7 +812,7 @@ sys.stdin.read()
 
 
 def start_requests(home, *keys):
-    """A process that began requests with these keys."""
+    """A process that started requests with these keys."""
     words = [sys.executable, "-c", BEGINS, home, str(NOW), *keys]
     doer = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert doer.stdout.readline() == "begun\n"
@@ -827,7 +827,7 @@ def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_bef
         doer.kill()
     for key in ("one", "two"):
         assert ledger.idempotency_keys.begin("a", key, "digest", NOW + 2) is None
-        with pytest.raises(Busy, match="under way"):  # for it is ours now, and we live
+        with pytest.raises(Busy, match="under way"):  # because it is ours now, and this process is alive
             ledger.idempotency_keys.begin("a", key, "digest", NOW + 3)
     ledger.idempotency_keys.finish("a", "one", "digest", status=201, answer="{}")
     assert ledger.idempotency_keys.begin("a", "one", "digest", NOW + 4).status == 201
@@ -837,7 +837,7 @@ def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_bef
 def test_a_process_that_starts_after_another_was_killed_may_do_its_requests(home):
     with start_requests(home, "one") as doer:
         doer.kill()
-    with start_requests(home, "one") as next_one:  # which would end with Busy
+    with start_requests(home, "one") as next_one:  # which would raise Busy
         next_one.kill()
 
 

@@ -1,4 +1,4 @@
-"""A ledger that lost what it knew of purges, or of which a receipt is damaged: it is said, and the rest goes on."""
+"""A ledger that lost records of purges, or has a damaged receipt: it is reported, and everything else works."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TEXT = "the vault stands behind the old mill of Kerrow"
 
 @pytest.fixture
 def memory(open_memory):
-    """A person's."""
+    """A memory of a person."""
     return open_memory(origin="user")
 
 
 @pytest.fixture
 def purged(memory):
-    """A note that is gone, and its receipt."""
+    """A purged note and its receipt."""
     memory.store(TEXT, key="vault")
     memory.store("something else stays", key="other")
     return memory.purge("vault")
@@ -28,7 +28,7 @@ def purged(memory):
 
 @pytest.fixture
 def changed(home, memory, purged, open_memory):
-    """Changes the ledger by hand, and opens the home anew."""
+    """Change the ledger by hand, and open the home again."""
 
     def change(statement, **values) -> Memory:
         memory.close()

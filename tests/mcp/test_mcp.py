@@ -1,4 +1,4 @@
-"""The MCP server on stdio, spoken to by hand: the handshake, what is unknown or broken, and how it ends."""
+"""The MCP server on stdio, with hand-written messages: the handshake, unknown and broken input, and how it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.mcp.tools import TOOLS
 
 @pytest.fixture
 def start(home, tmp_path):
-    """Starts servers on the test's home, in a folder that is no project, and hangs up in the end."""
+    """Start servers on the test's home, in a folder that is not a project; they are ended after the test."""
     started = []
 
     def start_(*words, cwd=tmp_path / "nowhere", **env):
@@ -39,7 +39,7 @@ def start(home, tmp_path):
 
 @pytest.fixture
 def server(start):
-    """One that has been greeted."""
+    """A server after its handshake."""
     server = start()
     server.initialize()
     return server
@@ -53,7 +53,7 @@ def test_the_handshake_speaks_the_version_that_was_asked_for(start, version):
     server = start()
     said = server.initialize(protocolVersion=version)
     assert said["protocolVersion"] == version
-    assert server.close() == 0  # also while it still loads what answers calls
+    assert server.close() == 0  # also while it still imports the modules that answer calls
     assert said["serverInfo"]["name"] == "holdfast" and said["serverInfo"]["version"] == __version__
     assert set(said["capabilities"]) == {"tools", "resources", "prompts"}
 
@@ -65,7 +65,7 @@ def test_a_version_that_nobody_knows_gets_the_newest_with_a_handshake(start):
 @pytest.mark.promise("D3")
 def test_the_server_teaches_when_to_recall_what_to_keep_and_what_not(start):
     taught = start().initialize()["instructions"]
-    assert len(taught) < 2000  # some clients cut what is longer
+    assert len(taught) < 2000  # some clients cut longer ones
     for word in ("Recall", "Store", "Do not store", "global", "session", "agent", "feedback", "reference", "secrets", "folder"):
         assert word in taught
     shown = {tool.name: tool.description for tool in TOOLS}
@@ -86,7 +86,7 @@ def test_an_unknown_method_is_answered_before_and_after_the_handshake(start, lat
     server = start()
     if later:
         server.initialize()
-        server.call("memory_recall", query="anything")  # by now the SDK answers
+        server.call("memory_recall", query="anything")  # from here on the SDK answers
     assert server.ask("no/such/method")["error"]["code"] == -32601
     assert server.ask("completion/complete", {"ref": {"type": "ref/prompt", "name": "boot"}, "argument": {
         "name": "a", "value": "b"}})["error"]["code"] == -32601  # fmt: skip
@@ -188,7 +188,7 @@ def test_nonsense_on_the_wire_neither_hangs_nor_ends_it(start, greeted):
         server.send({"jsonrpc": "2.0", "id": alive, "method": "ping"})
         said = {answer["id"]: answer for answer in [server.read() for _ in range(2 if line.strip() else 1)]}
         assert said[alive] == {"jsonrpc": "2.0", "id": alive, "result": {}}
-        assert b'"id": 9' not in line or "error" in said[9]  # whoever waits for an answer gets one
+        assert b'"id": 9' not in line or "error" in said[9]  # a client that waits for an answer gets one
         assert line != b"not json\n" or said[None]["error"]["code"] == -32700
         assert line != LACKING or said[77]["error"]["code"] == -32600
     assert server.close() == 0
@@ -285,7 +285,7 @@ def test_settings_that_cannot_be_followed_are_told_to_the_agent_and_can_be_mende
     assert server.call("memory_recall", query="x").keys == []
 
 
-# --- many at once, and the end ------------------------------------------------------------------------------------------
+# --- concurrent calls, and the end --------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("promise-2")
@@ -378,7 +378,7 @@ def test_stdout_is_the_protocols_alone_and_a_failure_nobody_foresaw_is_one_line_
     assert "stray bytes" in "".join(server.stderr_lines) and "Traceback" in "".join(server.stderr_lines)
 
 
-# --- beside the calls ---------------------------------------------------------------------------------------------------
+# --- background work ----------------------------------------------------------------------------------------------------
 
 
 def test_while_it_runs_it_answers_other_commands_and_leaves_nothing_behind(start, home, open_memory):
@@ -388,7 +388,7 @@ def test_while_it_runs_it_answers_other_commands_and_leaves_nothing_behind(start
     server.call("memory_recall", query="harbour")
     path = home / "run" / resident.SOCKET_NAME
     _until(lambda: path.exists() and resident.recall(str(home), {"project": "demo"}, {"query": "harbour"}))
-    second = start()  # finds the place taken, and works all the same
+    second = start()  # it finds the lock taken, and works all the same
     second.initialize()
     assert second.call("memory_recall", query="harbour").keys == ["k"]
     assert server.close() == 0
@@ -402,7 +402,7 @@ def test_what_has_expired_is_archived_in_the_background_when_it_starts(start, ho
     memory.store("An old plan.", key="old")
     server = start()
     server.initialize()
-    server.call("memory_recall", query="nothing of the kind")  # to find it would be a use
+    server.call("memory_recall", query="nothing of the kind")  # finding it would count as a use
     _until(lambda: not note_file("old").exists())
     assert [one.key for one in memory.trash()] == ["old"]
 

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP, and the judges from npm: the conformance suite and the inspector."""
+"""The MCP server over HTTP, and two independent checkers from npm: the conformance suite and the inspector."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from holdfast.mcp.server import build_server
 
 CONFORMANCE = "@modelcontextprotocol/conformance", "0.1.16"
 INSPECTOR = "@modelcontextprotocol/inspector", "2.12.0"
-AS_WE_ARE = (  # scenarios that need nothing on the server but itself
+AS_WE_ARE = (  # scenarios that need no tools on the server
     "server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams",
     "dns-rebinding-protection",
 )  # fmt: skip
@@ -38,7 +38,7 @@ AS_WE_ARE = (  # scenarios that need nothing on the server but itself
 
 @contextmanager
 def started(home, tmp_path, *words, **env):
-    """`holdfast mcp --http`, as a user starts it: its address, and what it said."""
+    """`holdfast mcp --http` as a user starts it: its address, and its output."""
     process = subprocess.Popen(
         [*HOLDFAST, "mcp", "--http", "--port", "0", "--home", str(home), *words],
         stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **env},
@@ -69,7 +69,7 @@ def open_to_all(home, tmp_path):
 
 @pytest.fixture
 def bearer(served, home):
-    """What a client sends that was given the token."""
+    """Return the headers of a client with the token."""
     return {"Authorization": f"Bearer {(home / 'run' / 'mcp.token').read_text().strip()}"}
 
 
@@ -100,7 +100,7 @@ def answering(app):
 
 
 def post(address, **headers):
-    """The status that an `initialize` gets."""
+    """Return the status of an `initialize` request."""
     place = address.removeprefix("http://").removesuffix("/mcp")
     connection = http.client.HTTPConnection(place, timeout=30)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE})
@@ -232,7 +232,7 @@ def test_a_port_that_is_taken_or_does_not_exist_is_said(served, home, tmp_path):
         assert done.returncode == 2 and "--http" in done.stderr
 
 
-# --- the judges -----------------------------------------------------------------------------------------------------------
+# --- independent checkers -------------------------------------------------------------------------------------------------
 
 
 def conformance(address, tmp_path, *words):

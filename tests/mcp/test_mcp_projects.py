@@ -1,4 +1,4 @@
-"""Whose memory an MCP call means: found out from the client, said in every answer, and never another project's."""
+"""The project of an MCP call: found from the client, named in every answer, and never another project."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ META = "x-some-turn-metadata"
 
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
-    """We are in a folder that says nothing, and so does the environment."""
+    """Work in a folder, and with an environment, that name no project."""
     folder = tmp_path / "nowhere"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -30,7 +30,7 @@ def nowhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def repository(tmp_path):
-    """Makes repositories."""
+    """Create repositories."""
 
     def make(name, url=None):
         folder = tmp_path / name

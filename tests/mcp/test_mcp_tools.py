@@ -22,7 +22,7 @@ NAMES = (
 
 @pytest.fixture
 def talk(home):
-    """Runs an async function with an agent of the project `demo`."""
+    """Run an async function with an agent of the project `demo`."""
 
     def talk_(work, **started):
         async def inside():
@@ -39,7 +39,7 @@ def test_the_tools_are_these_eight_with_schemas_hints_and_words_that_fit_a_conte
     assert tuple(one["name"] for one in shown) == NAMES
     for one in shown:
         jsonschema.Draft202012Validator.check_schema(one["inputSchema"])
-        assert one["inputSchema"]["type"] == "object" and "outputSchema" not in one  # a result is one text, said once
+        assert one["inputSchema"]["type"] == "object" and "outputSchema" not in one  # a result is one text, sent once
         assert set(one["inputSchema"]["properties"]) == set(BY_NAME[one["name"]].input_schema["properties"])
         assert {"project", "folder"} <= set(one["inputSchema"]["properties"])
         assert all(said["type"] for said in one["inputSchema"]["properties"].values())
@@ -165,7 +165,7 @@ def test_many_long_hits_do_not_fill_a_context(talk, open_memory):
         (more,) = [line for line in answer.split("\n") if line.startswith("More: ")]
         assert len(set(answer.keys) | set(re.findall(r"k\d|all", more))) == 11 and more.endswith(" (memory_get KEY)")
         first = answer.texts[0].partition(" … (")[0]
-        assert 500 < len(first) <= 600  # the best one gets the most
+        assert 500 < len(first) <= 600  # the best one gets the most space
         (alone,) = (await agent("memory_recall", query="harbour", scope="global")).texts
         assert alone.endswith("(memory_get all, scope global shows all)")
 
@@ -277,7 +277,7 @@ def test_the_six_verbs_of_the_memory_tool(talk):
         moved = await file("rename", old_path="/memories/plan.md", new_path="/memories/b/goals.md")
         assert moved.startswith("Renamed it to /memories/b/goals.md.")
         assert "goals.md" in (await file("view", path="/memories/b")).body
-        await file("str_replace", path="/memories/b/goals.md", old_str="one\n")  # with nothing in its place
+        await file("str_replace", path="/memories/b/goals.md", old_str="one\n")  # without a replacement
         assert (await file("view", path="/memories/b/goals.md")).body == "between\nthree"
         await file("delete", path="/memories/b/goals.md")
         refused = [

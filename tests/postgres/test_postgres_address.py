@@ -1,4 +1,4 @@
-"""What a person hears whose PostgreSQL is not as Holdfast needs it: its address, its pgvector, its replica."""
+"""Messages for people whose PostgreSQL is not as Holdfast needs it: its address, its pgvector, its replica."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.postgres.pool import close_pools, get_pool
 
 @pytest.fixture
 def open_at(tmp_path):
-    """Opens a person's memory in a store."""
+    """Open a person's memory in a store."""
     every = []
 
     def open_(url, **settings):
@@ -40,7 +40,7 @@ def open_at(tmp_path):
 
 @pytest.fixture
 def owned(empty_postgres_url, postgres_databases):
-    """A database whose owner of the schema is no superuser, migrated without pgvector; its name and that owner's address."""
+    """A database whose schema owner is not a superuser, migrated without pgvector: its name and the owner's address."""
     server, name = postgres_databases.server, database_name(empty_postgres_url)
     for role in ("keeper LOGIN", "holdfast_app"):
         server.sql(f"DO $$ BEGIN CREATE ROLE {role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
@@ -79,7 +79,7 @@ def test_pgvector_that_is_not_created_is_named_with_what_mends_it_and_migrate_se
     done = holdfast(tmp_path, *then.split()[1:], "--store", url, "--json")
     assert json.loads(done.stdout) == {"applied": ["vectors"], "version": newest_version(), "without_vectors": ""}
     assert migrate(url) == []
-    found = open_at(url).recall("harbour")  # who just heard that there are none asks again in a while
+    found = open_at(url).recall("harbour")  # a process that has just found none checks again later
     assert (found.mode, found.degraded) == ("hybrid", False)
     assert not [one for one in memory.check() if one.code == "vectors"] and memory.status().degraded == ""
 
@@ -108,7 +108,7 @@ def test_a_login_that_may_not_make_the_vectors_goes_on_with_words_and_says_who_m
             migrate(clerk)
         migrate(url)
         assert open_at(clerk).recall("harbour").mode == "hybrid"
-        assert migrate(clerk) == []  # there is nothing left that it may not do
+        assert migrate(clerk) == []  # no permission is missing any more
     finally:
         close_pools(clerk)
         server.sql("REVOKE holdfast_app FROM clerk")
@@ -162,7 +162,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
         server.sql(f"GRANT holdfast_app TO {login}")
         memory = open_at(server.url(database_name(postgres_url), login), store_read=postgres_url)
         memory.store("The harbour opens at seven.", key="harbour")
-        server.sql(f"ALTER ROLE {login} CONNECTION LIMIT 1")  # which the memory has by now
+        server.sql(f"ALTER ROLE {login} CONNECTION LIMIT 1")  # the memory has it already
         (problem,) = [one for one in memory.check() if one.code == "replica"]
         assert "cannot be told" in problem.message and problem.fix
     finally:
@@ -199,7 +199,7 @@ def test_a_replica_that_is_out_is_logged_once_and_once_when_it_is_back(open_tria
     pool = get_pool(trial.settings, "read")
 
     def ask():
-        pool._avoid_until = 0.0  # as when its time is over
+        pool._avoid_until = 0.0  # as after its time limit
         with trial.read_transaction(replica=True):
             assert trial.rows("all") == [("a", 1)]
 
@@ -229,7 +229,7 @@ def test_a_replica_of_nothing_is_refused(home, tmp_path):
     for work in (lambda: Memory(config=settings, cwd=tmp_path), lambda: open_ledger(settings)):
         with pytest.raises(ConfigError, match=r"store\.read_url.*HOLDFAST_STORE_READ"):
             work()
-    Memory("http://127.0.0.1:9", token="hf_x", config=settings).close()  # who asks a gateway asks no store
+    Memory("http://127.0.0.1:9", token="hf_x", config=settings).close()  # a caller of a gateway uses no store
     done = holdfast(tmp_path, "list", HOLDFAST_STORE_READ="postgresql://h/d")
     assert done.returncode == ConfigError.exit_code and "HOLDFAST_STORE_READ" in done.stderr
 
@@ -278,7 +278,7 @@ def test_the_address_of_a_store_is_a_home(postgres_url, tmp_path, home, monkeypa
         config.find_home(postgres_url)
 
 
-# --- at the doors -----------------------------------------------------------------------------------------------------
+# --- in every interface -----------------------------------------------------------------------------------------------
 
 
 def test_the_audit_of_a_tenant_that_never_was_is_not_sound_but_not_there(postgres_url, tmp_path):
@@ -288,7 +288,7 @@ def test_the_audit_of_a_tenant_that_never_was_is_not_sound_but_not_there(postgre
     asked = {tenant: holdfast(tmp_path, *words, tenant) for tenant in ("acme", "acne")}
     assert (asked["acme"].returncode, asked["acne"].returncode) == (0, NotFound.exit_code)
     assert "'acne'" in asked["acne"].stderr and "sound" not in asked["acne"].stdout
-    assert holdfast(tmp_path, "audit", "verify", "--store", postgres_url).returncode == 0  # a database that is new is sound
+    assert holdfast(tmp_path, "audit", "verify", "--store", postgres_url).returncode == 0  # a new database has no problem
 
 
 def test_migrate_by_a_login_that_may_not_finds_nothing_to_do_where_all_is_done(postgres_url, postgres_databases, tmp_path):

@@ -1,4 +1,4 @@
-"""A dump of the database, restored elsewhere: everything reads the same, and it is as closed as it was.
+"""A dump of the database, restored elsewhere: everything reads the same, with the same permissions.
 
 The commands are those of docs/operations.md.
 """
@@ -25,14 +25,14 @@ DUMPER = "backup_of_the_test"
 
 
 def command(program, number=0):
-    """The words of a command on the page."""
+    """Return the words of a command on the page."""
     lines = [line for line in PAGE.read_text().splitlines() if re.match(rf"(\S+=\S+ )?{program} ", line)]
     return shlex.split(lines[number])[1:]
 
 
 @pytest.fixture
 def dumper(postgres_databases):
-    """Who makes backups: reads every row there is, and writes none."""
+    """The role that makes backups: reads every row and writes none."""
     server = postgres_databases.server
     server.sql(f"CREATE ROLE {DUMPER} LOGIN BYPASSRLS; GRANT pg_read_all_data TO {DUMPER}")
     yield DUMPER
@@ -41,7 +41,7 @@ def dumper(postgres_databases):
 
 @pytest.fixture
 def filled(postgres_url, monkeypatch, home, tmp_path):
-    """A database with some of everything; and an operator's token."""
+    """A database with data of every kind, and an operator's token."""
     monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
     with Memory(home, **GIVEN, cwd=tmp_path) as memory:
         memory.store("The harbour opens at six.", key="harbour", tags="hours")
@@ -64,14 +64,14 @@ def filled(postgres_url, monkeypatch, home, tmp_path):
 
 
 def told(home, tmp_path):
-    """What the store of the settings answers."""
+    """Return the answers of the store in the settings."""
     with Memory(home, **GIVEN, cwd=tmp_path) as memory:
         hits = sorted((hit.citation, hit.text, hit.score) for hit in memory.recall("harbour words", limit=100))
         return hits, memory.list(), memory.facts(), memory.trash(), memory.receipts(), memory.history("harbour"), memory.check()
 
 
 def restored(databases, url, dumper, *more):
-    """Dump as the page says, restore as the page says; the address of the copy."""
+    """Dump and restore as the page says; return the address of the copy."""
     server, file = databases.server, databases.server.folder / "memory.dump"
     words = [{"memory": url.rpartition("/")[2], "holdfast_backup": dumper, "memory.dump": str(file)}.get(word, word)
              for word in [*command("pg_dump"), *more]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A session that another replica begins while a purge is under way."""
+"""A session that another replica starts while a purge is in progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ground under memory in PostgreSQL: migrations, statements by name, transactions that say who asks, and locks."""
+"""The basis of a store in PostgreSQL: migrations, named statements, transactions with tenant and agent, and locks."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_entry_files_that_were_catalogued_before_are_read_again_for_their_type(p
     server.sql(step.read_text(), name)
     with Memory(postgres_url, project="demo", cwd=tmp_path) as memory:
         assert len(memory.recall("boats", type="user", mode="keyword")) == 3
-        assert [one.code for one in memory.check()] == ["no_overview"]  # the catalogue agrees with itself again
+        assert [one.code for one in memory.check()] == ["no_overview"]  # the database's catalog is consistent again
     forced = "SELECT bool_and(relforcerowsecurity) FROM pg_class WHERE relname IN ('doc', 'folder', 'passage')"
     assert server.sql(forced, name) == [(True,)]
 

@@ -1,4 +1,4 @@
-"""What goes wrong with PostgreSQL: too slow, too many, gone, gone in the middle of it; and what a caller hears."""
+"""Failures of PostgreSQL: too slow, too many connections, gone, gone in the middle; and the errors that callers get."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_tenant_that_holds_its_share_keeps_nobody_else_waiting(open_trial):
         try:
             holders = [threads.submit(hold, number) for number in range(8)]
             assert inside.acquire(timeout=30) and inside.acquire(timeout=30)
-            assert open_trial(tenant="b", connections=4, seconds=0.001).rows("all") == []  # does not wait at all
+            assert open_trial(tenant="b", connections=4, seconds=0.001).rows("all") == []  # does not wait
             assert other.without_tenant().rows("who") == [("holdfast_app", "", "")]
             with pytest.raises(Busy, match=r"all 2 connections .* one tenant may have .*store\.connections"):
                 open_trial(connections=4, seconds=0.1).rows("all")
@@ -109,7 +109,7 @@ def test_a_tenant_that_is_alone_has_all_connections_until_another_comes(open_tri
             holders += [threads.submit(hold, number) for number in range(4, 8)]
             other = open_trial(tenant="b", connections=4, seconds=60)
             waiting = threads.submit(other.rows, "all")
-            wait_until(lambda: get_pool(other.settings).share.several_tenants)  # it waits behind all of these
+            wait_until(lambda: get_pool(other.settings).share.several_tenants)  # it waits for all of these
             out[0].set()
             assert waiting.result(30) == []
         finally:
@@ -151,7 +151,7 @@ def test_a_connection_killed_between_statements_is_survived(open_trial, trial_ur
         trial.rows("all")
         kill()
         assert trial.rows("all") == [("a", 1), ("a", 2)]
-    with pytest.raises(Busy), trial.transaction() as db:  # what it has read may not be so any more
+    with pytest.raises(Busy), trial.transaction() as db:  # what it has read may be outdated
         db.execute(SQL["all"]).fetchall()
         kill()
         db.execute(SQL["put"], {"id": 3, "said": "x"}).fetchall()
@@ -173,7 +173,7 @@ def test_when_the_answer_to_commit_is_lost_nobody_pretends_to_know(open_trial, t
     url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{wire.port}/{database_name(trial_url)}"
     try:
         far = open_trial(url=url)
-        for id, reads in ((1, False), (2, True)):  # all of it in one batch, or COMMIT by itself
+        for id, reads in ((1, False), (2, True)):  # everything in one batch, or COMMIT by itself
             put(far, 10 + id)
             wire.cut = cut
             with pytest.raises(Unsure), far.transaction(durable=True) as db:
@@ -223,8 +223,8 @@ def test_a_commit_that_no_standby_confirms_is_not_acknowledged(open_trial, postg
             wait_until(lambda: server.sql("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
             with pytest.raises(DiskTrouble, match="no standby has confirmed") as raised:
                 writing.result(30)
-        assert raised.value.may_be_done  # whoever is told so must not do it again unseen
-        with trial.transaction() as db:  # what is derived need not wait
+        assert raised.value.may_be_done  # a caller that gets this error must check before it repeats the write
+        with trial.transaction() as db:  # derived data need not wait
             db.execute(SQL["put"], {"id": 2, "said": "x"})
     finally:
         server.sql("ALTER SYSTEM RESET synchronous_standby_names")
@@ -261,9 +261,9 @@ def test_a_server_that_does_not_let_us_in_is_asked_once_and_nobody_is_told_its_n
         with pytest.raises(ConfigError, match=rf"{why}.*store\.url") as caught:
             work(server.url(database, user))
         assert database not in f"{caught.value}" and user not in f"{caught.value}"
-    assert time.monotonic() - begun < 4  # it is tried for five seconds where nobody answers
+    assert time.monotonic() - begun < 4  # it is tried for five seconds if no server answers
     other = f"127.0.0.1:{postgres_server.free_port()}"
-    with pytest.raises(Busy):  # of two the other one may come back
+    with pytest.raises(Busy):  # of two servers the other one may come back
         Database(PostgresSettings(url=f"postgresql://{user}@{other},127.0.0.1:{server.port}/{database}"), SQL, 0.1).rows("all")
 
 
@@ -288,12 +288,12 @@ def test_a_replica_that_does_not_let_us_in_is_passed_over(open_trial, postgres_d
 
 
 def is_of_pool(thread):
-    """Whether it is a thread of the connection pool."""
+    """Return whether it is a thread of the connection pool."""
     return thread.name.startswith("holdfast-")
 
 
 def test_tenants_are_seen_to_one_after_the_other_and_their_end_is_waited_for_once(home):
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # a database that never says a word
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # a database that never answers
         settings = config.load(home).replace(store=f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/y")
         tending, before = TenantRetention(), set(threading.enumerate())
         for number in range(6):
@@ -316,7 +316,7 @@ def test_a_tenant_that_could_not_be_seen_to_is_seen_to_with_its_next_request(hom
     settings = config.load(home).replace(tenant="a")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(30)
-        tending.begin(settings.replace(store=7))  # nobody has foreseen an error of this kind
+        tending.begin(settings.replace(store=7))  # an unexpected kind of error
         for thread in set(threading.enumerate()) - before:
             thread.join(30)
         tending.begin(settings.replace(store=f"postgresql://x@127.0.0.1:{listening.getsockname()[1]}/y"))

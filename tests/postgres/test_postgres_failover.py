@@ -1,4 +1,4 @@
-"""A primary is killed, its standby takes over: writes go on, and nothing that was acknowledged is lost."""
+"""A primary is killed and its standby takes over: writes continue, and nothing that was acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ for one in threads:
 
 
 class Writers:
-    """Two processes of two threads each that store notes, and what each of them was told of each."""
+    """Two processes of two threads each that store notes, and the answer that each got for each note."""
 
     def __init__(self, home, url):
         self.told = []
@@ -102,16 +102,16 @@ class Writers:
             self.told.append(tuple(json.loads(line)))
 
     def kept(self):
-        """How many each thread was told are kept."""
+        """Return how many notes of each thread were acknowledged."""
         return Counter(key.partition("-")[0] for key, _, outcome, _ in list(self.told) if outcome == "kept")
 
     def wait_for(self, more):
-        """Until each thread has stored so many more."""
+        """Wait until each thread has stored this many more notes."""
         before = self.kept()
         wait_until(lambda: all(self.kept()[who] >= before[who] + more for who in ("ada0", "ada1", "bob0", "bob1")), 45)
 
     def end(self, seconds=60):
-        """Let each finish what it is at; whoever does not is killed."""
+        """Let each finish its current write; kill those that do not."""
         for child in self._children:
             child.stdin.close()
         for child in self._children:
@@ -137,13 +137,13 @@ def test_a_primary_is_killed_its_standby_promoted_and_no_note_that_was_acknowled
         writers.wait_for(BEFORE)
         primary.kill()
         standby.promote()
-        writers.wait_for(AFTER)  # in the same processes, without a word from anybody
+        writers.wait_for(AFTER)  # in the same processes, without an error
     finally:
         codes = writers.end()
     assert codes == [0, 0]
     others = [(outcome, error) for _, _, outcome, error in writers.told if outcome != "kept"]
     assert [one for one in others if one[0] == "broken" or not one[1].startswith(("busy: ", "unsure: ", "disk: "))] == []
-    assert len(others) <= 8, others  # one store of each was under way
+    assert len(others) <= 8, others  # each had one store in progress
     with Memory(config=load(tmp_path / "home").replace(store=url), project="demo", origin="user", cwd=tmp_path) as memory:
         for key, text, outcome, _ in writers.told:
             times = [version.text for version in memory.history(key)].count(text) if memory_has(memory, key) else 0
@@ -184,7 +184,7 @@ def test_questions_go_to_a_replica_and_to_the_primary_when_it_is_gone(pair):
         with database.read_transaction(replica=True):
             assert database.row("count") == (1,)
             standby.kill()
-            assert database.rows("where") == [(False,)]  # within one question, without a word
+            assert database.rows("where") == [(False,)]  # within one query, without an error
         with database.read_transaction(replica=True):
             assert database.rows("where") == [(False,)]
     finally:

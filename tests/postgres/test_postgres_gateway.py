@@ -1,5 +1,5 @@
-"""The gateway on PostgreSQL: the same walk, replicas that agree at once, tenants that know nothing of each other, and a
-database that goes away and comes back."""
+"""The gateway on PostgreSQL: the same requests as on a home, replicas that agree at once, isolated tenants, and a database
+that goes away and comes back."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from holdfast.server.routes import ROUTES
 
 PAIR = {"key": "harbour", "value": "Harbour words."}
 
-# What a platform walks through is written once, for a gateway that a fixture gives; here it stands on PostgreSQL.
+# The tests of a platform's requests are written once, for the fixture `gateway`; here it runs on PostgreSQL.
 _ELSEWHERE = {
-    "test_a_memory_that_cannot_be_loaded_does_not_block_a_dispatch",  # takes a folder of the home away
-    "test_a_write_with_a_key_is_done_once_and_answered_the_same",  # looks into the home's ledger
+    "test_a_memory_that_cannot_be_loaded_does_not_block_a_dispatch",  # removes a folder of the home
+    "test_a_write_with_a_key_is_done_once_and_answered_the_same",  # reads the home's ledger
     "test_who_dies_between_posting_and_recording_posts_nothing_twice",  # below, with the ledger of the store
     "test_nobody_there_and_nothing_set_are_said",  # the same for every ledger
-    "test_an_export_holds_few_notes_at_a_time",  # is about this process's memory, and takes long
-    "test_many_lines_are_kept_with_progress_and_come_out_as_they_went_in",  # takes long
+    "test_an_export_holds_few_notes_at_a_time",  # is about this process's memory, and is slow
+    "test_many_lines_are_kept_with_progress_and_come_out_as_they_went_in",  # is slow
 }
-_HOMES = {"settings", "ledger"}  # fixtures of the embedded ledger: what asks for those is about its file
+_HOMES = {"settings", "ledger"}  # fixtures of the SQLite ledger: tests with these are about its file
 for _room in (test_http_walk, test_http_writes, test_http_github, test_http_mcp):
     for _name, _test in vars(_room).items():
         if _name.startswith("test_") and _name not in _ELSEWHERE and _HOMES.isdisjoint(inspect.signature(_test).parameters):
@@ -82,7 +82,7 @@ def holdfast(*words, **given):
     return json.loads(done.stdout)
 
 
-# --- a live process ---------------------------------------------------------------------------------------------------
+# --- a running process ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A4")
@@ -133,7 +133,7 @@ def test_two_replicas_agree_at_once(home, tmp_path, postgres_url):
             assert [here.post("/done", deed).json["recorded"], there.post("/done", deed).json["recorded"]] == [True, False]
             said = [client.post("/gateway/memory", PAIR, Idempotency_Key="one") for client in (mine, also)]
             assert said[1].headers["idempotency-replayed"] == "true" and said[0].json == said[1].json
-            for number in range(3):  # let in by one, shut out by the other, every time with the next request
+            for number in range(3):  # added by one replica and revoked by the other, each time effective with the next request
                 client = Client(two.port, here.post("/agents", {"name": f"b{number}", "role": "secretary"}).json["token"])
                 assert client.get("/gateway/memory").code == "denied"
                 assert here("DELETE", f"/agents/b{number}").json["state"] == "revoked"
@@ -170,7 +170,7 @@ def test_ten_replicas_start_at_once_on_an_empty_database_and_one_shows_the_opera
 
 
 def in_tenant(gateway, tenant, name, role="operator"):
-    """A client of an agent in a tenant of this gateway's store."""
+    """Return a client of an agent in a tenant of this gateway's store."""
     gate = AccessGate(config.load(gateway.home).replace(tenant=tenant))
     try:
         return Client(gateway.port, gate.add(name, role)[1])
@@ -179,7 +179,7 @@ def in_tenant(gateway, tenant, name, role="operator"):
 
 
 def fill(operator):
-    """Something of every kind; the id of a receipt."""
+    """Store data of every kind; return the id of a receipt."""
     for scope in ("agent", "project", "global", "session"):
         note = {"text": f"Crimson words in {scope}.", "key": "harbour", "scope": scope}
         assert operator.post("/v1/notes", note, **WHOSE).status == 201
@@ -199,7 +199,7 @@ def fill(operator):
 
 
 def asked_of(client, route, receipt, agent=None):
-    """One request of a route, about things that another tenant has."""
+    """Send one request of a route, about data of another tenant."""
     path = route.path.replace("{scope}", "agent").replace("{key}", "harbour").replace("{name}", "reviewer")
     path = path.replace("{id}", receipt)
     body = None if route.reads is None else {**(route.example or {})}
@@ -219,7 +219,7 @@ _CHANGING = re.compile(
 
 
 def plainly(said):
-    """An answer without what is never twice the same."""
+    """Return an answer without the values that differ each time."""
     return said.status, said.headers.get("content-type"), _CHANGING.sub("~", said.data.decode("utf-8", "replace"))
 
 
@@ -258,7 +258,7 @@ def test_tenants_have_agents_and_notes_of_the_same_names(gateway):
     assert [one["name"] for one in operator.get("/agents").json["agents"]] == ["chief", "reviewer"]
     assert operator("DELETE", "/agents/reviewer").json["state"] == "revoked"
     assert [client.get("/gateway/memory").status for client in clients.values()] == [401, 200, 200]
-    assert operator.get("/metrics").code == "denied"  # what the process counts is about all of them
+    assert operator.get("/metrics").code == "denied"  # the counts of the process are about all tenants
     assert gateway.operator.get("/metrics").status == 200
 
 
@@ -351,7 +351,7 @@ review(settings, open_ledger(settings), "reviewer", Wanted("acme", "shop", 7, "L
 
 @contextmanager
 def head_held(url):
-    """Another process has the end of every chain and does not let go of it."""
+    """Lock the head of every chain from another process."""
     with psycopg.connect(url) as other:
         other.execute("SELECT * FROM holdfast.audit_head FOR UPDATE")
         yield
@@ -374,7 +374,7 @@ def test_a_decision_that_cannot_be_written_down_stands_and_the_next_row_says_so(
 
 @contextmanager
 def refusing(url, change, table, when="true"):
-    """The database takes no such change of a table."""
+    """Make the database reject this kind of change of a table."""
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END'")
         owner.execute(f"CREATE TRIGGER refuse BEFORE {change} ON holdfast.{table} FOR EACH ROW WHEN ({when}) "
@@ -416,7 +416,7 @@ def test_in_strict_mode_nothing_is_done_that_cannot_be_written_down(home, postgr
 
 @pytest.fixture
 def own_server():
-    """A server that this test alone may stop."""
+    """A server that only this test may stop."""
     with postgres_server.cluster() as server:
         yield server
 
@@ -444,7 +444,7 @@ def test_a_database_that_goes_away_is_told_as_that_and_when_it_is_back_all_goes_
         late = threading.Thread(target=lambda: said.append(agent.post("/gateway/memory", {**PAIR, "value": "Late words."})))
         late.start()
         wait_until(lambda: other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
-        own_server.kill()  # while a write is under way, and waits
+        own_server.kill()  # while a write is in progress, and waits
         late.join(60)
         other.close()
         assert said[0].status == 503 and said[0].code in ("busy", "unsure") and int(said[0].headers["retry-after"]) >= 1

@@ -1,4 +1,4 @@
-"""The catalogue in PostgreSQL answers as the embedded one does: every question, every order, whatever comes and goes."""
+"""The index in PostgreSQL gives the same answers as the SQLite index: every query, every order, after any changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ QUERIES = (
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory, postgres_databases):
-    """Two indexes with the same catalogue in them: the embedded one, and the one in PostgreSQL."""
+    """Two indexes with the same content: SQLite and PostgreSQL."""
     home, url = tmp_path_factory.mktemp("embedded"), postgres_databases.fresh()
     pair = (
         Embedded(str(home), 5, QUARANTINED_ORIGINS),
@@ -70,24 +70,24 @@ def both(tmp_path_factory, postgres_databases):
 
 @pytest.fixture
 def index(postgres_url):
-    """An empty one in PostgreSQL."""
+    """An empty index in PostgreSQL."""
     return PostgresIndex(PostgresSettings(url=postgres_url, agent="*"), 5, QUARANTINED_ORIGINS)
 
 
 def passage_key(one):
-    """A passage by what it is, not by the number that its catalogue gave it."""
+    """Return a passage by its content instead of the number that its index gave it."""
     return one.scope, one.part, one.name, one.seq, one.past
 
 
 def named(index):
-    """Every passage by its number."""
+    """Return every passage by its number."""
     asked = EVERYTHING.replace(as_of="2026-12-01T00:00:00Z")
     rows = index._rows("recent_at", scopes=SCOPES, part=None, known_at="9")
     found = index.find_passages({row[0]: 0.0 for row in rows}, asked.replace(as_of=None))
     return {one.passage: passage_key(one) for one in found}
 
 
-# --- every question ---------------------------------------------------------------------------------------------------
+# --- every query ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -112,7 +112,7 @@ def test_keyword_search_in_the_past_finds_the_same(both, query):
 
 
 def questions(index):
-    """Every other public question of an index, and its answer in a form that can be compared."""
+    """Yield every other public query of an index, and its answer in a form that can be compared."""
     ids = named(index)
     order = sorted(ids, key=ids.__getitem__)
     recent = [index.find_recent(EVERYTHING.replace(part=part), 30) for part in (None, "notes", "files")]
@@ -182,11 +182,11 @@ def test_every_question_has_the_same_answer(both):
 
 
 def _sound(value):
-    """An answer as text; what is no text is told as U+FFFD by PostgreSQL, and yes and no as themselves."""
+    """Return an answer as text: PostgreSQL has U+FFFD for bytes that are not text, and booleans instead of numbers."""
     return repr(value).replace("True", "1").replace("False", "0").replace("\\x00", "\ufffd").replace("\\udcff", "\ufffd")
 
 
-# --- meaning ----------------------------------------------------------------------------------------------------------
+# --- vectors ----------------------------------------------------------------------------------------------------------
 
 
 def open_searches(pair):
@@ -220,7 +220,7 @@ def test_hybrid_search_gives_the_same_order_and_the_same_scores(both):
 
 @pytest.fixture
 def with_toy(index):
-    """An index in PostgreSQL and a toy model that has embedded all of it."""
+    """An index in PostgreSQL and a fake model that has embedded all of it."""
     fill(index, make_documents(3, 60))
     seeker = HybridSearch(index, (WordHashEmbedder(),))
     seeker.vectorizer.catch_up(Progress(), everything=True)
@@ -233,7 +233,7 @@ def model_of(index):
 
 
 def find_nearest_exactly(index, query, most):
-    """The nearest passages of a folder, by going through all of its vectors."""
+    """Return the most similar passages of a folder by comparing all of its vectors."""
     rows = index._database.query("SELECT passage, folder, numbers::real[] FROM vectors", ())
     nearest: dict[int, list[tuple[float, int]]] = {}
     for passage, folder, numbers in rows:
@@ -308,7 +308,7 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     index.put(one.puts, lambda _: True)
     terms = list(tokenizer.query_terms("xylophonist"))
     assert index.find_orphaned_terms(terms) == []
-    with index._database.transaction() as db:  # while others change the catalogue, they may be about to say it
+    with index._database.transaction() as db:  # other writers may be about to index such a text
         values = {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}
         db.execute(SQL["lock_folder"], values).fetchall()
         with ThreadPoolExecutor(1) as threads:
@@ -354,7 +354,7 @@ def test_a_warm_question_is_a_handful_of_round_trips(both, monkeypatch):
     ask = Connection.run
     monkeypatch.setattr(Connection, "run", lambda self, batch: asked.append(batch) or ask(self, batch))
     result(seeker, "storm captain", part="notes")
-    assert len(asked) <= 9  # what there is, common words, mentions, facts (2), neighbours, passages, their pieces, the end
+    assert len(asked) <= 9  # models, common words, mentions, facts (2), neighbours, passages, their pieces, the end
     asked.clear()
     both[1].search("storm captain", EVERYTHING, 10)
     assert len(asked) <= 5
@@ -393,7 +393,7 @@ def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
     assert (found.mode, found.reason) == ("hybrid", "") and found.found
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# --- concurrent use ---------------------------------------------------------------------------------------------------
 
 
 CHILD = textwrap.dedent("""\

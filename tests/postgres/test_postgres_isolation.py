@@ -1,4 +1,4 @@
-"""Nobody sees another's rows: what the catalogue of the database says, every named statement, and every pooled connection."""
+"""No tenant sees another tenant's rows: the database's catalog, every named statement, and every pooled connection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CURSOR = re.compile(r"^DECLARE \w+ [A-Z ]*CURSOR FOR\s+")
 NOTHING = (True, "", "", '"$user", public', "0", "0", "0", "on", 0)
 
 
-# --- what the catalogue says --------------------------------------------------------------------------------------------
+# --- the database's catalog ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_every_table_is_closed_forced_and_has_a_policy(look):
     assert len(tables) > 10
     assert [table for table in tables if table[1:] != (True, True, others.get(table[0], ["own_tenant"]))] == []
     roles = look("SELECT DISTINCT polroles::regrole[]::text FROM pg_policy WHERE polname IN ('owner_only', 'shown')")
-    assert roles == [("{postgres}",)]  # the owner's, and nobody else's
+    assert roles == [("{postgres}",)]  # the owner's only
 
 
 @pytest.mark.promise("A7")
@@ -112,17 +112,17 @@ def test_nothing_is_granted_to_everybody(look):
 
 
 def sql_files():
-    """Those with statements on the tables."""
+    """Return the modules with statements on the tables."""
     return sorted([path for path in (ROOMS / "postgres").glob("*.sql") if path.name != "common.sql"])
 
 
 def spoken(path):
-    """Its statements; of a cursor only what it is declared for."""
+    """Return the statements of a module; of a cursor only the declared query."""
     found = {name: CURSOR.sub("", text) for name, text in expand_fragments(statements(str(path))).items()}
     return {name: text for name, text in found.items() if not text.startswith(("FETCH ", "CLOSE "))}
 
 
-# What the agents of a tenant share: ids, digests and the audit, and nothing that was said.
+# Tables that the agents of a tenant share: ids, digests and the audit, and no text.
 SHARED = {
     "links", "places", "usage", "told", "prompts", "briefed", "decisions", "receipts", "purged", "keys", "claims",
     "agent_action_log", "audit_head", "audit_mark", "model",
@@ -130,8 +130,7 @@ SHARED = {
 
 
 class Rows:
-    """Rows of one tenant in every table, all with the same few values, so that what is joined is found; or only those that
-    are an agent's own."""
+    """Insert rows of one tenant, or only of an agent, into every table; few different values, so that joins find them."""
 
     def __init__(self, url, agent=""):
         self._agent = agent
@@ -142,7 +141,7 @@ class Rows:
             ).fetchall():
                 if not agent or table not in SHARED:
                     self._fill(table)
-            if agent:  # else the next number drawn would be one of these rows'
+            if agent:  # otherwise the next number from the sequence would be one of these rows'
                 self._raw.execute(f"SELECT setval(oid::regclass, 1000) FROM pg_class WHERE {OURS} AND relkind = 'S'")
 
     def _fill(self, table):
@@ -186,7 +185,7 @@ GUESSES = {
 
 
 def kinds_of(connection, statement):
-    """What PostgreSQL takes each value to be; None where it does not understand the statement here."""
+    """Return the types that PostgreSQL infers for the values; None if it does not understand the statement here."""
     try:
         connection.execute("DEALLOCATE ALL")
         connection.execute(b"PREPARE one AS " + number_placeholders(statement)[0].rstrip(b"; \n"))
@@ -197,7 +196,7 @@ def kinds_of(connection, statement):
 
 
 def fillings(statement, kinds):
-    """A few sets of plausible values."""
+    """Yield a few sets of plausible values."""
     names = number_placeholders(statement)[1]
     chosen = [GUESSES.get(kind, [1]) for kind in kinds]
     for turn in range(max([len(one) for one in chosen], default=1)):
@@ -205,7 +204,7 @@ def fillings(statement, kinds):
 
 
 def outcome(database, statement, values):
-    """What a caller gets: rows, how many were touched, or what kind of error. Nothing of it stays."""
+    """Return what a caller gets: rows, the number of affected rows, or the kind of error. Roll everything back."""
 
     class Back(Exception):
         pass
@@ -249,17 +248,17 @@ def test_every_named_statement_tells_a_stranger_what_an_empty_database_tells(pos
 
 
 def _compare(full, empty, statement, values, name, told, strangers):
-    """Whether its own tenant sees something there that a stranger must not; what a stranger was told goes into `told`."""
-    if "presented(" in statement:  # before a token is known nobody has a tenant
+    """Return whether the tenant itself sees something that a stranger must not; add what a stranger sees to `told`."""
+    if "presented(" in statement:  # before a token is checked there is no tenant
         return 0
-    if strangers[0][0] == "a" and name.endswith(": add_words"):  # how many were new: a word is kept once a tenant
+    if strangers[0][0] == "a" and name.endswith(": add_words"):  # the number of new ones: a word is stored once per tenant
         return 0
     own = outcome(Database(PostgresSettings(url=full, tenant="a", agent="*"), {}, 5), statement, values)
     for tenant, agent in strangers:
         stranger = PostgresSettings(url=full, tenant=tenant, agent=agent)
         there = outcome(Database(stranger, {}, 5), statement, values)
         nowhere = outcome(Database(stranger.replace(url=empty), {}, 5), statement, values)
-        if tenant == "a" and there[0] == "Conflict":  # with a number that another drew at random
+        if tenant == "a" and there[0] == "Conflict":  # with a number that another agent drew at random
             continue
         if there != nowhere:
             told.append((name, values, tenant, agent, there, nowhere))
@@ -278,7 +277,7 @@ def test_an_agent_sees_no_row_of_another_in_any_table(look, postgres_url):
         return [table for table in tables if database.query(f"SELECT count(*) FROM {table}", {})[0][0]]
 
     assert seen("*") == tables
-    assert seen("ada") == [table for table in tables if table not in ("agents", "tokens")]  # who comes in: no agent's business
+    assert seen("ada") == [table for table in tables if table not in ("agents", "tokens")]  # an agent sees neither
     assert [seen(agent) for agent in ("bob", "", "agents/ada", "%")] == [[]] * 4
 
 
@@ -293,7 +292,7 @@ def trial_of(postgres_databases, url):
 
 
 def visit(url, number, connections):
-    """One transaction of one of four tenants, read or written, ended well or badly; then a look at what is left behind."""
+    """Run one transaction of one of four tenants, reading or writing, committed or failed; then check what is left behind."""
     tenant = "abcd"[number % 4]
     store = PostgresSettings(url=url, tenant=tenant, agent=f"agent-{number}", connections=connections)
     database = Database(store, SQL, 60)

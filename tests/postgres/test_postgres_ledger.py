@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL: what it must do in a home it must do here, and each tenant has its own."""
+"""The ledger in PostgreSQL: the same behaviour as in a home, and separate for each tenant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from test_access import (  # noqa: F401
     write_role,
 )
 
-# What both must do is written once, for a ledger or a porter that a fixture gives: here it stands on PostgreSQL.
+# The tests of both ledgers are written once, for the fixtures of a ledger or an access gate: here they use PostgreSQL.
 from test_audit import (  # noqa: F401
     NOW,
     decision,
@@ -76,7 +76,7 @@ def settings(home, postgres_url):
 
 @pytest.fixture
 def open_ledger(postgres_url):
-    """Ledgers of the test's database, by tenant and agent, closed when the test is over."""
+    """Ledgers of the test's database, by tenant and agent; they are closed after the test."""
     opened = []
 
     def open_(tenant="default", agent="*", seconds=10):
@@ -100,7 +100,7 @@ def audit(ledger):
 
 @pytest.fixture
 def intruder(postgres_url):
-    """Somebody who has the whole database in hand."""
+    """Change the database as an attacker who can write all of it."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SET search_path = holdfast")
         yield connection
@@ -215,14 +215,14 @@ def test_a_cut_tail_is_missed_by_the_head_by_the_mark_and_by_a_head_kept_elsewhe
     intruder.execute("UPDATE audit_head SET count = 9, hash = (SELECT hash FROM agent_action_log WHERE number = 9)")
     assert verify(filled).problems == ("row 12 is missing, and the row in audit_mark knows of it",)
     assert compare_ends(filled) == "the audit has 9 rows, and the row in audit_mark knows of 12"
-    for _ in range(5):  # whoever goes on does not heal it, and the mark stays as evidence
+    for _ in range(5):  # later writers do not repair it, and the mark stays as evidence
         filled.append(decision())
     filled.save_mark()
     assert filled.read_mark() == AuditMark(12, kept.hash)
     assert not verify(filled).ok
     intruder.execute("UPDATE audit_mark SET count = 14, hash = (SELECT hash FROM agent_action_log WHERE number = 14)")
-    assert verify(filled).ok  # who has the whole database can do this
-    assert not verify(filled, kept).ok  # and not this
+    assert verify(filled).ok  # an attacker with the whole database can do this
+    assert not verify(filled, kept).ok  # but not this
 
 
 def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):  # noqa: F811
@@ -271,7 +271,7 @@ def test_a_failure_is_told_to_all_who_waited_and_nobody_hangs(open_ledger, audit
 
 
 def fill(ledger, tenant, word):
-    """Something in every table of a ledger."""
+    """Insert a row into every table of a ledger."""
     ledger.projects.link("alias", f"project-{word}")
     ledger.projects.put_location("place", word, f"/{word}")
     ledger.usage.record_use([f"note-{word}"], NOW)
@@ -288,7 +288,7 @@ def fill(ledger, tenant, word):
 
 
 def everything(ledger, word):
-    """What the ledger tells of that word."""
+    """Return what the ledger shows of that word."""
     return [
         ledger.projects.find_project("alias"), ledger.projects.find_location("place"),
         ledger.usage.get_counts([f"note-{word}"]),
@@ -346,10 +346,10 @@ def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_gate, setting
     red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
     _, mine = red.add("reviewer", "operator")
     _, theirs = blue.add("reviewer", "secretary")
-    for one in (red, blue):  # whichever replica is asked
+    for one in (red, blue):  # whichever replica is used
         assert (one.identify(mine).tenant, one.identify(mine).role) == ("red", "operator")
         assert (one.identify(theirs).tenant, one.identify(theirs).role) == ("blue", "secretary")
-        found = one.ledger.agents.find_tokens([mine[3:11], "unknown0", theirs[3:11], mine[3:11]])  # with one question
+        found = one.ledger.agents.find_tokens([mine[3:11], "unknown0", theirs[3:11], mine[3:11]])  # with one query
         assert {id: (kept.tenant, kept.role) for id, kept in found.items()} == {
             mine[3:11]: ("red", "operator"), theirs[3:11]: ("blue", "secretary"),
         }  # fmt: skip
@@ -381,9 +381,9 @@ def test_without_its_exact_id_no_token_can_be_looked_up_and_no_setting_is_left_b
 
 @pytest.fixture
 def plain_owner(postgres_databases):
-    """A database whose owner is nobody special: forced row-level security counts for them too."""
+    """A database whose owner has no special rights: forced row-level security applies to the owner too."""
     server, name = postgres_databases.server, f"keeper_{os.urandom(4).hex()}"
-    postgres_databases.fresh()  # makes sure of holdfast_app, which is the server's
+    postgres_databases.fresh()  # creates holdfast_app if necessary, which belongs to the server
     server.sql(f"CREATE ROLE {name} LOGIN")
     server.sql(f"GRANT holdfast_app TO {name}")
     server.sql(f"CREATE DATABASE {name} OWNER {name}")
@@ -423,7 +423,7 @@ def test_of_two_who_add_the_same_agent_at_once_one_gets_a_token(open_gate):  # n
     assert len(gates[0].agent("reviewer").tokens) == 1
 
 
-# --- locks, and what is claimed at once -------------------------------------------------------------------------------
+# --- locks, and concurrent claims -------------------------------------------------------------------------------------
 
 
 def at_once(count, work):
@@ -475,7 +475,7 @@ def test_a_named_lock_is_one_processes_at_a_time_and_each_tenants_own(open_ledge
         pass
 
 
-# --- what was purged, shown and decided -------------------------------------------------------------------------------
+# --- purged, shown and decided ----------------------------------------------------------------------------------------
 
 
 def test_what_was_purged_is_known_by_digests_until_it_is_taken_back(ledger, open_ledger):
@@ -527,7 +527,7 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
                 lambda: ledger.audit.append(decision()), lambda: ledger.purges.list_receipts()):  # fmt: skip
         with pytest.raises(Busy):
             ask()
-    assert ledger.projects.find_project("a") is None and ledger.problem  # what only helps may be missing
+    assert ledger.projects.find_project("a") is None and ledger.problem  # records that are only helpful may be missing
     with pytest.raises(Busy):
         AccessGate(away).identify("hf_12345678_" + "a" * 43)
 

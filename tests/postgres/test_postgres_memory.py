@@ -1,4 +1,4 @@
-"""A whole memory in PostgreSQL: every verb from end to end, and what holds where several processes and servers are at it."""
+"""A whole memory in PostgreSQL: every verb from end to end, and with several processes and servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = "The vault opens with seven silver herrings."
 
 @pytest.fixture
 def open_hosted(postgres_url, tmp_path):
-    """Opens callers of one store."""
+    """Open callers of one store."""
     opened = []
 
     def open_(origin="user", project="demo", agent=None, session=None, **settings):
@@ -50,7 +50,7 @@ def said(answer):
 
 
 def all_texts(url):
-    """Every row of every table, whoever's it is, as its owner sees it."""
+    """Return every row of every table and tenant, as the owner sees it."""
     found = {}
     with psycopg.connect(url) as db:
         tables = db.execute("SELECT relname FROM pg_class WHERE relnamespace = 'holdfast'::regnamespace AND relkind = 'r'")
@@ -81,7 +81,7 @@ def test_a_note_is_stored_recalled_forgotten_restored_and_purged(hosted, postgre
 
 @pytest.mark.promise("A7")
 def test_what_a_purge_leaves_behind_is_found_told_and_finished_later(open_hosted, postgres_url):
-    hosted = open_hosted(lock_seconds=1)  # for as long it is looked for again
+    hosted = open_hosted(lock_seconds=1)  # how long it is searched for again
     with psycopg.connect(postgres_url, autocommit=True) as db:
         db.execute("CREATE TABLE holdfast.stray (tenant text, said text)")
         db.execute("SELECT holdfast.protect('holdfast.stray')")
@@ -143,7 +143,7 @@ def test_nothing_is_wrong_with_a_sound_store_and_it_says_where_it_is(open_hosted
     assert said(memory.recall("ships", mode="keyword")) == ["Ships sail."]
     assert [row["key"] for row in memory.export()] == ["ships", "mine"]
     assert memory.retain() == []
-    assert not (tmp_path / "home").exists() or os.listdir(tmp_path / "home") == []  # nothing of it is in the home
+    assert not (tmp_path / "home").exists() or os.listdir(tmp_path / "home") == []  # the home contains nothing of it
 
 
 @pytest.mark.promise("A7")
@@ -163,12 +163,12 @@ def test_a_store_that_cannot_be_reached_is_told_and_nothing_breaks(open_hosted):
     assert "store" in [problem.code for problem in memory.check()]
 
 
-# --- how often it is asked --------------------------------------------------------------------------------------------
+# --- the number of round trips ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def sent(monkeypatch):
-    """The statements of every round trip to the server from here on, each a list."""
+    """Record the statements of every round trip to the server from here on, each a list."""
     trips, run = [], Connection.run
     monkeypatch.setattr(Connection, "run", lambda self, batch: trips.append([text for text, _, _ in batch]) or run(self, batch))
     return trips
@@ -201,7 +201,7 @@ def test_a_scope_is_cleared_with_as_many_statements_however_many_notes_it_has(ho
     assert told[5] == told[300]
 
 
-# --- who else is at it ------------------------------------------------------------------------------------------------
+# --- concurrent users -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("A7")

@@ -1,4 +1,4 @@
-"""A server that goes away or hangs: one outage is waited out once, who asks is told soon, and all goes on when it is back."""
+"""A server that goes away or hangs: callers wait for an outage once, get an error soon, and continue when it is back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.postgres import outage as outage_module
 from holdfast.postgres.outage import AWAY_SECONDS, Outage
 from holdfast.postgres.pool import close_pools, get_pool
 
-SOON = 14  # seconds: ten, and what a busy machine takes besides
+SOON = 14  # seconds: ten, plus what a busy machine needs
 
 
 def timed(ask):
@@ -39,7 +39,7 @@ def trial(own_server):  # noqa: F811
 
 
 def frozen_while(server, work):
-    """What the work gives, begun when nobody is answered any more."""
+    """Return the result of work that begins after the server has stopped answering."""
     server.freeze()
     try:
         return work()
@@ -82,7 +82,7 @@ def test_requests_in_flight_hear_soon_of_a_database_that_hangs_and_of_one_that_i
 
 
 def _kept_waiting(url, agent, end):
-    """A write whose server ends while it waits for another writer, and how long it took to hear of that."""
+    """Run a write whose server ends while it waits for another writer; return how long the error took."""
     said, late_words = [], {**PAIR, "value": f"Late words at {time.monotonic()}."}
     other = psycopg.connect(url)
     other.execute("SELECT * FROM holdfast.shelf_folder FOR UPDATE")
@@ -101,7 +101,7 @@ def test_a_transaction_is_tried_again_no_longer_than_its_server_may_be_away(tria
     assert database.row("count") == (0,)
 
     def work(db):
-        db.execute(SQL["count"]).fetchone()  # somebody was told something: all of it must be begun again
+        db.execute(SQL["count"]).fetchone()  # a result was read already: everything must be started again
         own_server.freeze()
         db.execute(SQL["count"]).fetchone()
 
@@ -110,7 +110,7 @@ def test_a_transaction_is_tried_again_no_longer_than_its_server_may_be_away(tria
         database.write(work)
     assert time.monotonic() - begun < SOON
     begun = time.monotonic()
-    for _ in range(5):  # one of these looks whether it is back; the others need not
+    for _ in range(5):  # one of these checks whether it is back; the others need not
         with pytest.raises(Busy, match="the database is not there"):
             database.rows("count")
     assert time.monotonic() - begun < SOON - AWAY_SECONDS
@@ -183,9 +183,9 @@ def test_an_outage_counts_from_its_beginning_and_one_at_a_time_looks_whether_it_
     outage.record_loss(now - 4)
     outage.record_loss(now)
     assert outage.deadline(now, 30) == now - 4 + AWAY_SECONDS and outage.deadline(now, 2) == now + 2
-    assert outage.seconds_to_connect(1) > 9 and outage.seconds_to_connect(2) > 4  # what is left of the outage, per host
+    assert outage.seconds_to_connect(1) > 9 and outage.seconds_to_connect(2) > 4  # the rest of the outage's time, per host
     outage.record_answer()
-    outage.record_loss(begun - 60)  # who began to wait long ago knows less than who was answered since
+    outage.record_loss(begun - 60)  # a caller that began to wait long ago knows less than one that was answered since
     assert outage.deadline(begun, 30) >= begun + AWAY_SECONDS
     gone = Outage()
     gone.record_loss(now - 60)
@@ -227,7 +227,7 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
     outage.record_answer()
     outage.record_loss(clock.now)
     clock.now += AWAY_SECONDS
-    for looks in times:  # one that says nothing is looked for again when that has been found out of both hosts
+    for looks in times:  # a silent server is probed again only after both hosts were checked
         assert outage.seconds_to_connect(2) == looks
         clock.now += 2 * looks
         with pytest.raises(Busy, match="the database is not there"):
@@ -241,7 +241,7 @@ def test_who_looks_whether_a_server_that_was_met_is_back_takes_a_few_seconds_and
 
 
 def test_a_server_that_was_met_and_lets_nobody_in_any_more_is_looked_for_in_seconds():
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes calls, and never says a word
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts connections and never answers
         url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=60"
         pool = get_pool(PostgresSettings(url=url))
         pool.outage.record_answer()

@@ -1,4 +1,4 @@
-"""What docs/scale.md says of the schema and of sizes, asked of a real one."""
+"""Check the statements of docs/scale.md about the schema and sizes on a real database."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_table_of_the_catalogue_and_of_the_truth_is_distributable_by_its_t
 
 
 def model(what):
-    """The formula of a row of the page, as a function of characters and different words."""
+    """Return the formula of a row of the page, as a function of characters and different words."""
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {what}"))
     numbers = [float(one.replace(",", "")) for one in re.findall(r"[\d,.]*\d", row.split("|")[2])]
     each, by_character, by_word = (*numbers, 0.0)[:3]

@@ -1,4 +1,4 @@
-"""The API on PostgreSQL keeps to what it says of itself, whatever is asked by whichever role, as it does on a home."""
+"""The API on PostgreSQL conforms to its OpenAPI document for every request and role, as on a home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLES = max(2, hypothesis.settings.default.max_examples // 100)  # fewer than
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("role", tiered(ROLES, fast=["operator"]))
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.hypothesis  # the battery asks many more
+@pytest.mark.hypothesis  # the battery sends many more
 def test_whatever_a_role_asks_of_a_store_nothing_fails_and_no_answer_breaks_its_schema(
     home, postgres_url, monkeypatch, role, mode
 ):

@@ -151,7 +151,7 @@ def test_notes_go_to_the_trash_and_come_back(store):
     seen = {"b": store.file_id(FOLDER, "notes", "b.md"), "c": (0, 0, 0)}
     assert store.move_notes(HERE, ["a", "missing"], "trash", 1000.0) == ["a"]
     assert store.move_notes(HERE, ["b", "c"], "trash", 500.0, seen) == ["b"]
-    assert [one.key for one in store.list_trash(HERE)] == ["b", "a"]  # the last first, though the clock went back
+    assert [one.key for one in store.list_trash(HERE)] == ["b", "a"]  # the last first, although the clock went back
     assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["c.md"]
     one = store.list_trash(HERE, "a")[0]
     with pytest.raises(Changed):
@@ -213,11 +213,11 @@ def test_a_named_lock_is_held_by_one_process_at_a_time(open_store):
     second.release()
 
 
-# --- an answer that was lost ------------------------------------------------------------------------------------------
+# --- lost answers -----------------------------------------------------------------------------------------------------
 
 
 class Losing:
-    """A database that does what it is told, or does not, and loses the answer."""
+    """A database that commits, or does not, and loses the answer."""
 
     def __init__(self, database, times, done, meanwhile=lambda: None):
         self._database, self._times, self._done, self._meanwhile = database, times, done, meanwhile
@@ -284,7 +284,7 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(st
     write, tries = store.database.write, []
 
     def outrun(work, durable=False):
-        """The first try is lost before its COMMIT; then another one erases the note."""
+        """Lose the first attempt before its COMMIT; then another caller erases the note."""
 
         def twice(db):
             work(db)
@@ -363,7 +363,7 @@ def both_trees(store, tmp_path):
 
 
 def told(tree, verb, given):
-    """What came of it: an answer, or the kind of error."""
+    """Return the result: an answer, or the kind of error."""
     try:
         return getattr(tree, verb)(*given)
     except (Conflict, Damaged, InvalidPath, NotFound) as error:
@@ -459,7 +459,7 @@ def test_lines_are_replaced_and_the_others_keep_their_numbers(store):
     assert lines == [(1, 0, b"one"), (2, 4, b"gone"), (3, 9, b"three")]
     shown = []
     transcript_file.append(lambda others, empty: shown.extend(others) or [b"four\n"], place)
-    assert len(shown) == 3  # another file by now: all of it is shown
+    assert len(shown) == 3  # another file since then: all of it is shown
     assert [line.data for line in transcript_file.read_lines()][-1] == b"four"
     assert stored_fingerprints(store) == computed_fingerprints(store)
 
@@ -474,7 +474,7 @@ def test_transcripts_go_to_the_trash_and_come_back_or_go_for_good(store):
     assert [one.name for one in transcript_files.list_trashed()] == ["c/s--20260101T000000Z.jsonl"]
     assert list(transcript_files.entries()) == [] and stored_fingerprints(store) == computed_fingerprints(store)
     transcript_file.append(lambda others, empty: [b"again\n"])
-    assert transcript_file.restore("s--20260101T000000Z.jsonl") is False  # not over another
+    assert transcript_file.restore("s--20260101T000000Z.jsonl") is False  # not over another one
     assert transcript_file.erase() is True and transcript_file.erase() is False
     assert transcript_file.restore("s--20260101T000000Z.jsonl") is True
     assert [line.data for line in transcript_file.read_lines()] == [b"one"]
@@ -505,7 +505,7 @@ def test_processes_that_add_at_once_tear_nothing(store, postgres_url):
     assert [line.number for line in lines] == list(range(1, 401))
     assert [line.start for line in lines[1:]] == [line.end for line in lines[:-1]]
     assert sorted(said) == sorted((f"p{who}", number, part) for who in range(4) for number in range(50) for part in (1, 2))
-    assert all(said[place][:2] == said[place + 1][:2] for place in range(0, 400, 2))  # those of one call stand together
+    assert all(said[place][:2] == said[place + 1][:2] for place in range(0, 400, 2))  # those of one call are adjacent
     assert stored_fingerprints(store) == computed_fingerprints(store)
 
 
@@ -550,11 +550,11 @@ def test_a_folders_fingerprint_is_always_that_of_its_documents(store, seed):
     assert store.has_folder(FOLDER, "notes") and store.has_folder(FOLDER, "files")
 
 
-# --- the interface, and what others see of it --------------------------------------------------------------------------
+# --- the interface, and what other callers see of it -------------------------------------------------------------------
 
 
 def _signatures(cls):
-    """The parameters of every public method that a class defines itself."""
+    """Return the parameters of every public method that a class defines itself."""
     return {
         name: [(one.name, one.kind, one.default is not one.empty) for one in inspect.signature(method).parameters.values()]
         for name, method in vars(cls).items()

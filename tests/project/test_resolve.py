@@ -33,7 +33,7 @@ class World:
         self.home = tmp / "home"
         self.ledger = SqliteLedger(str(self.home), lock_seconds=5)
         self.noted: set[str] = set()
-        self.seconds = int(time.time()) - 1000  # so that no two repositories begin in the same one by chance
+        self.seconds = int(time.time()) - 1000  # so that no two repositories start in the same second by chance
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(tmp),
@@ -406,7 +406,7 @@ print(sorted(heavy & (set(sys.modules) - before)))
     assert done.stdout.strip() == "[]"
 
 
-# ── P2: worktrees, clones, and memory that goes along ──
+# ── P2: worktrees, clones, and memory that moves along ──
 
 
 @pytest.mark.promise("P2")
@@ -665,7 +665,7 @@ def test_resolving_can_be_told_to_remember_nothing(world):
     assert not world.home.exists()
 
 
-# ── what must not be mistaken for the same repository ──
+# ── repositories that must not be mistaken for each other ──
 
 
 @pytest.mark.promise("P2", "N8")

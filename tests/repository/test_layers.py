@@ -242,9 +242,9 @@ def test_only_the_store_renames_or_removes_memory_files():
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full
         "ledger/audit_chain.py",  # its own line, when it is rewritten
-        "ledger/liveness.py",  # the sign of a process that has ended
-        "ledger/secret_file.py",  # a secret of the home's, when it is made
-        "file_edit/file.py",  # files of the user's that an install or a render edits
+        "ledger/liveness.py",  # the file of a process that has ended
+        "ledger/secret_file.py",  # a secret of the home, when it is created
+        "file_edit/file.py",  # the user's files that an install or a render edits
         "cli/commands/config.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor
         "cli/commands/export.py",  # the file that an export is written to

@@ -37,7 +37,7 @@ def has_secret_part(told):
 @pytest.mark.promise("S2")
 def test_a_key_across_a_cut_is_not_told_by_any_tool(pasted):
     hits = pasted.recall("harbour", mode="keyword").hits
-    assert len(hits) >= 3 and any(has_secret_part(hit.text) for hit in hits)  # a program is given what stands there
+    assert len(hits) >= 3 and any(has_secret_part(hit.text) for hit in hits)  # a program gets the exact text
     answers = [
         handlers.recall(pasted, {"query": "harbour", "mode": "keyword"}),
         handlers.search(pasted, {"query": "harbour"}),

@@ -21,7 +21,7 @@ from holdfast.cli import main
 from holdfast.errors import HoldfastError
 from holdfast.safety import hidden_chars
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery is beside the package, not in it
 
 from battery import hostile_texts
 
@@ -30,7 +30,7 @@ FAMILY, PERSIAN, HINDI, SINHALA = "👨‍👩‍👧‍👦", "می‌خواه�
 
 @pytest.fixture
 def cli(home, monkeypatch):
-    """Runs a command in this process, down a pipe; gives what it printed and what it said beside."""
+    """Run a command in this process with a pipe; return its stdout and stderr."""
 
     def run_(*words):
         streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2)]
@@ -47,7 +47,7 @@ def cli(home, monkeypatch):
 
 @pytest.fixture
 def talk(home):
-    """Runs an async function with an agent of the project `demo`."""
+    """Run an async function with an agent of the project `demo`."""
 
     def talk_(work):
         async def inside():
@@ -229,7 +229,7 @@ def test_a_key_that_looks_like_another_is_refused_at_every_door_and_nothing_is_w
     assert truth() == before
 
 
-# --- through the doors --------------------------------------------------------------------------------------------------
+# --- in every interface -------------------------------------------------------------------------------------------------
 
 SMUGGLED = f"Deploy \u202eon\u200b Tuesdays. \x1b[31m{FAMILY} {PERSIAN}"
 SHOWN = f"Deploy ⟦U+202E⟧on⟦U+200B⟧ Tuesdays. ⟦ESC [31m⟧{FAMILY} {PERSIAN}"
@@ -304,7 +304,7 @@ def test_an_error_that_quotes_what_was_given_shows_marks(cli):
     assert "Traceback" in said
 
 
-# --- editing what was shown ---------------------------------------------------------------------------------------------
+# --- editing text that was shown with marks -----------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F3")
@@ -328,7 +328,7 @@ def test_a_mark_that_stands_there_twice_or_is_cut_or_new_is_nobodys_character(me
     with pytest.raises(Conflict, match="0 times"):
         files.str_replace("a.md", "⟦U+20", "x")
     files.str_replace("a.md", "⟦U+200B⟧b and", "⟦U+202E⟧b and")
-    assert files.view("a.md") == "a⟦U+202E⟧b and a\u200bb\n"  # a mark cannot put a character there that was not
+    assert files.view("a.md") == "a⟦U+202E⟧b and a\u200bb\n"  # a mark cannot insert a character that was not there
 
 
 @given(some.raw_texts, st.integers(0, 40), st.integers(0, 40))
@@ -360,5 +360,5 @@ def test_many_marks_do_not_make_an_edit_slow(memory):
         memory.files.str_replace("a.md", "⟦U+", "x")
     with pytest.raises(Conflict, match="2 times"):
         memory.files.str_replace("a.md", "⟦U+200B⟧\nword", "x")
-    assert time.process_time() - start < 5  # a minute and more, if each place were counted from the start
+    assert time.process_time() - start < 5  # a minute and more, if each position were counted from the start
     assert memory.files.view("a.md") == text.replace("word77\u200b", "other\u200b")

@@ -36,7 +36,7 @@ def sample(rule):
     return rule.make_sample(random.Random(f"{SEED} {rule.id}"))
 
 
-# --- what is found ----------------------------------------------------------------------------------------------------
+# --- detection --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("S2")
@@ -185,7 +185,7 @@ def test_no_text_makes_a_rule_run_away(piece):
         secrets.find_secrets(text)
     except TooLarge:
         pass
-    assert time.process_time() - start < 3  # it is some hundredths; a rule that ran away would take minutes
+    assert time.process_time() - start < 3  # it takes some hundredths; a rule that backtracks would take minutes
 
 
 @pytest.mark.parametrize("piece", ["3q~", "{}3q~ ", "key=", "-----BEGIN PRIVATE KEY-----\n", "secret {} token;", ".atlasv1.{}"])
@@ -209,7 +209,7 @@ def test_a_refusal_counts_the_lines_of_many_secrets_in_one_go():
         validate.reject_secrets("\n" + f"{TOKEN}\n" * 20, "a note")
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- validation -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("S1", "S2")
@@ -324,7 +324,7 @@ def test_a_transcript_is_kept_without_its_secrets_and_the_same_again_adds_nothin
     assert TOKEN.encode() not in read_all_bytes(home)
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- what is shown ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -436,7 +436,7 @@ def test_export_writes_lines_that_import_reads(home, tmp_path):
     assert json.loads(done.stdout)["created"] == 1
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
+# --- cost -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plain_text_is_known_at_once_and_compiles_nothing(child):
@@ -491,7 +491,7 @@ def test_a_text_that_is_no_text_is_refused_as_before(memory):
     assert validate.hide_secrets("plain") == "plain"
 
 
-# --- names beside a text, and what is too long to tell ------------------------------------------------------------------
+# --- names beside a text, and texts that are too long to search ---------------------------------------------------------
 
 ADDRESS = "https://bob:S3cr3tPassw0rd@host.example/x"
 
@@ -573,7 +573,7 @@ def test_one_odd_note_does_not_end_an_export_and_doctor_says_that_it_cannot_tell
     assert rows["b"]["text"] == "two"
     (found,) = [problem for problem in memory.check() if problem.code == "secret"]
     assert "too long to tell" in found.message and "a.md" in found.path
-    assert "two" in memory.brief().text  # it does not stand in the way of the others
+    assert "two" in memory.brief().text  # it does not block the others
 
 
 def test_a_file_that_is_too_long_to_tell_is_refused_and_not_replaced_by_a_mark(memory, make_long_text):
@@ -606,7 +606,7 @@ def test_an_export_takes_the_place_of_a_file_that_others_could_read(home, tmp_pa
     out = tmp_path / "notes.jsonl"
     out.write_text("old")
     out.chmod(0o644)
-    with out.open() as reader:  # somebody has it open: what is written now is not for them
+    with out.open() as reader:  # another process has it open: what is written now is not for it
         assert holdfast(home, "export", "--output", str(out)).returncode == 0
         assert reader.read() == "old"
     assert out.stat().st_mode & 0o777 == 0o600

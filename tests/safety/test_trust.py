@@ -213,9 +213,9 @@ def test_a_folder_cannot_be_moved_to_where_told_files_stand(open_memory):
         web.files.rename("mine", "memory")
 
 
-# --- every door says who speaks ---------------------------------------------------------------------------------------
+# --- the origin that every interface writes with ----------------------------------------------------------------------
 
-DOORS = {  # door: the origin it writes with, as docs/trust.md says
+DOORS = {  # by interface: the origin it writes with, as docs/trust.md says
     "library": "agent",
     "command line, typed by a person": "user",
     "command line, run by an agent": "agent",

@@ -1,4 +1,4 @@
-"""Texts cut for comparing: nothing is lost, no piece is too long, and each bears the marks of what it says."""
+"""Chunks of texts: nothing is lost, no piece is too long, and each has the marks of its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST = int(1.5 * PIECE_WORDS)  # words of a sentence that is not cut
 
 
 def join_words(text):
-    """The words alone: a boundary may fall where no space was."""
+    """Return the words alone: a boundary may be where there was no space."""
     return "".join(text.split())
 
 

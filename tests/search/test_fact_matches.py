@@ -1,4 +1,4 @@
-"""Facts as a leg of search: what is stated about the things that a question names."""
+"""Search by facts: what is stated about the things that a question names."""
 
 from __future__ import annotations
 

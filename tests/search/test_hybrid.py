@@ -1,4 +1,4 @@
-"""Hybrid recall with the models we ship: what is meant is found, what ran is said, and nobody sees another's."""
+"""Hybrid recall with the bundled models: it finds by meaning, reports its mode, and keeps scopes apart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.index.filters import SearchFilter
 from holdfast.search import candidates, hybrid, scoring, vectorize
 from holdfast.sqlite import Database
 
-pytestmark = pytest.mark.xdist_group("models")  # they are loaded once a process
+pytestmark = pytest.mark.xdist_group("models")  # they are loaded once per process
 
 NOTES = {
     "vet": "My dog is ill and must see the vet on Monday",
@@ -44,7 +44,7 @@ def keys(answer):
     return [hit.key for hit in answer]
 
 
-# --- what is meant ---------------------------------------------------------------------------------------------------
+# --- meaning ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_waits_is_embedded_behind_the_answers(notes, monkeypatch):
 
 
 class Server:
-    """An endpoint of our own: vectors made of words; it can be told to fail."""
+    """A fake endpoint: vectors made of words; it can be made to fail."""
 
     def __init__(self):
         server = self
@@ -237,7 +237,7 @@ def test_an_endpoint_that_fails_later_degrades_and_says_so(server, memory):
     assert not memory.recall("ferry").degraded
 
 
-# --- why -------------------------------------------------------------------------------------------------------------
+# --- explanations ----------------------------------------------------------------------------------------------------
 
 
 def test_explain_says_what_each_signal_added(notes):
@@ -364,7 +364,7 @@ def test_what_was_said_after_the_asker_asks_moves_down_and_is_not_hidden(memory)
         assert not any("later" in hit.why for hit in anytime.values())
 
 
-# --- nobody sees another's -------------------------------------------------------------------------------------------
+# --- scopes stay apart -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N8")
@@ -420,7 +420,7 @@ def test_a_compound_is_found_by_its_part_though_somebody_wrote_the_part_alone(me
     assert "long" in keys(memory.recall("Verbindung", mode="keyword"))
 
 
-# --- the same again --------------------------------------------------------------------------------------------------
+# --- the same result again -------------------------------------------------------------------------------------------
 
 
 def test_two_fresh_homes_give_the_same_order_and_scores(open_memory, tmp_path):
@@ -620,5 +620,5 @@ def test_a_memory_that_is_closed_while_threads_ask_answers_them_all(open_memory,
         thread.start()
     while any(thread.is_alive() for thread in threads):
         asking.acquire(timeout=0.2)
-        memory.close()  # as a server does that stops
+        memory.close()  # as a server does when it stops
     assert failed == []

@@ -1,4 +1,4 @@
-"""The order of what was found: relevance above all, then whose scope is nearer, then what is newer."""
+"""The order of results: relevance first, then the nearer scope, then the newer one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well the models we ship find what answers a question, on the slice we ship: the figures may change only on purpose."""
+"""Retrieval quality of the bundled models on the bundled sample: the figures may change only on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in questions and passages: what each turn of phrase means, and that no text can hurt the reader."""
+"""Times in questions and passages: the meaning of each expression, and that no text breaks the parser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = "2023-05-18T10:00:00Z"  # a Thursday
 
 
 def format_spans(found: list[Span]) -> str:
-    """Spans as `first..last kind`, a single day as itself."""
+    """Return spans as `first..last kind`, and a single day as itself."""
     texts = []
     for span in found:
         first, last = date.fromordinal(span.start_day), date.fromordinal(span.end_day)
@@ -382,7 +382,7 @@ def test_easter():
     assert {year: str(date.fromordinal(days.easter(year))) for year in known} == known
 
 
-# --- whatever somebody writes
+# --- arbitrary text
 
 WORDS = sorted(vocabulary.BEGINNINGS | vocabulary.JOINS | vocabulary.MARKERS | vocabulary.ARTICLES | vocabulary.AGO)
 PIECES = st.sampled_from(WORDS) | st.sampled_from(

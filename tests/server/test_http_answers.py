@@ -1,5 +1,4 @@
-"""What the gateway says is so: counts that were counted, reasons that are reasons, and a request that means two things means
-none."""
+"""Answers of the gateway are correct: real counts, real reasons, and an ambiguous request is rejected."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ OF_THE_HOME = ("index_bytes", "ledger_bytes", "waiting")
 
 
 def kept(client, many=2):
-    """Notes, a fact, a note of the web and a session, of the caller's own."""
+    """Notes, a fact, a note from the web and a session of the caller."""
     for number in range(many):
         client.post("/v1/notes", {"text": f"Harbour words {number}.", "key": f"n{number}", "scope": "agent"})
     client.post("/v1/notes", {"text": "Of a page.", "key": "w", "scope": "agent", "origin": "web"})
@@ -25,7 +24,7 @@ def kept(client, many=2):
     client.post("/v1/history", {"turns": said, "session": "s1", "scope": "agent"})
 
 
-# --- how much there is ----------------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("D2")
@@ -70,7 +69,7 @@ def test_a_home_that_is_switched_off_counts_nothing_and_says_no_number(gateway):
         assert memory.status().turns is None
 
 
-# --- what to do -----------------------------------------------------------------------------------------------------------
+# --- hints ----------------------------------------------------------------------------------------------------------------
 
 
 def test_a_note_that_is_there_already_is_said_to_be(gateway):
@@ -108,7 +107,7 @@ def test_a_search_by_words_says_why_too(gateway):
     assert [hit["why"] for hit in gateway.operator.post("/v1/recall", {**asked, "explain": False}).json["hits"]] == [None, None]
 
 
-# --- a request that means two things --------------------------------------------------------------------------------------
+# --- ambiguous requests ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,7 @@ def test_names_of_any_script_stand_in_a_cursor(gateway):
         assert len(met) == 3, path
 
 
-# --- what is wrong with the gateway ----------------------------------------------------------------------------------------
+# --- problems of the gateway -----------------------------------------------------------------------------------------------
 
 
 def test_the_check_tells_of_roles_agents_and_the_audit_only_to_whom_they_are_open(gateway):

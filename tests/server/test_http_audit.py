@@ -1,4 +1,4 @@
-"""The audit through the gateway when its ledger cannot be written in the middle of things (A3)."""
+"""The audit of the gateway while its ledger cannot be written (A3)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gateway(home):
 
 @contextmanager
 def held(home):
-    """Another process has the ledger open for writing and does not let go of it."""
+    """Keep the ledger open for writing in another process."""
     words = [sys.executable, "-c", HOLD, str(home / "ledger.db")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "held\n"
@@ -74,7 +74,7 @@ def test_purging_exporting_and_changing_tokens_are_never_done_without_a_row(gate
 
 @contextmanager
 def refusing(home, change, table, when="1"):
-    """The ledger takes no such change of a table."""
+    """Make the ledger reject this kind of change of a table."""
     ledger = apsw.Connection(f"{home}/ledger.db")
     ledger.execute(f"CREATE TRIGGER refuse BEFORE {change} ON {table} WHEN {when} BEGIN SELECT RAISE(ABORT, 'refused'); END")
     try:
@@ -85,7 +85,7 @@ def refusing(home, change, table, when="1"):
 
 
 def changes_of_tokens(gateway, injected, verb, change):
-    """What agents there are and what the audit says of a change, before it and after it was tried and something failed."""
+    """Return the agents and the audit rows of a change, before it and after it was tried and failed."""
     before = gateway.operator.get("/agents").json
     with injected:
         said = gateway.operator(*change)

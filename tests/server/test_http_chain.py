@@ -1,4 +1,4 @@
-"""What stands before every verb of the gateway: hosts, tokens, limits; and what is told of it afterwards."""
+"""Checks before every handler of the gateway: hosts, tokens, limits; and what is logged afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.server.logs import Logs
 from holdfast.server.problem import Problem
 from holdfast.server.routes import ROUTES
 
-HOSTS = [  # what a page that was rebound to us, a proxy gone wrong or a curious hand may say
+HOSTS = [  # headers that a rebound page, a broken proxy or an attacker may send
     "", " ", "evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example:8710",
     "127.0.0.2", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "::1", "[::1",
     "[::1]evil.example", "localhost:", "localhost:x", "localhost:80:80", "localhost:123456", "localhost:-1", "localhost:+80",
@@ -71,7 +71,7 @@ def test_names_and_pages_that_somebody_named_are_let_in(home):
 
 
 class Spied(Gateway):
-    """Notes every use of anything but the porter."""
+    """Records every use of anything but the access gate."""
 
     def __init__(self, home):
         self.used = []
@@ -92,7 +92,7 @@ class Spied(Gateway):
 
 
 def asked(app, route, headers):
-    """One request, straight at the app: its status, and how often the body was asked for."""
+    """Send one request directly to the app; return its status, and how often the body was read."""
     seen = {"status": 0, "body": 0}
 
     async def receive():
@@ -122,7 +122,7 @@ def test_no_route_does_any_work_before_it_is_known_who_asks(home):
         for headers in wrong:
             assert asked(create_app(gateway), route, headers) == (401, 0), route.name
     assert gateway.used == []
-    assert not home.exists()  # not even looked up in a home that was made for it
+    assert not home.exists()  # no home was created to look up the token
     token = gateway.gate.first_token()
     status, body = asked(create_app(gateway), next(one for one in ROUTES if one.path == "/gateway/memory" and one.reads),
                          [(b"authorization", f"Bearer {token}".encode())])  # fmt: skip
@@ -175,7 +175,7 @@ def test_a_body_that_is_too_large_too_deep_or_no_json_is_refused(gateway):
 
 
 def test_what_cannot_be_read_is_told_as_that_wherever_it_was_to_go(gateway):
-    reviewer = gateway.agent("reviewer")  # of the scope agent alone, and of no project
+    reviewer = gateway.agent("reviewer")  # only the scope agent, and no project
     sent = json.dumps({"text": "x", "scope": "agent"}).encode()
     for path in ("/v1/notes", "/v1/facts"):
         assert reviewer("POST", path, raw=sent, Content_Type="text/plain").code == "wrong_type"
@@ -199,7 +199,7 @@ def test_depth_is_that_of_brackets_outside_of_texts():
     assert small('{"a": "[[[[[", "b": "\\"[[[[", "c\\\\": [1, "]]]]"]}', depth=3) == ""
     assert small('{"a\\\\": [[[0]]]}', depth=3) == "too_deep"
     assert small('{"a\\\\\\"[[[[": [0]}', depth=3) == ""
-    assert small("]" * 10_000_000 + "[" * 40) == ""  # no JSON: whoever parses it says so at its first sign
+    assert small("]" * 10_000_000 + "[" * 40) == ""  # not JSON: the parser rejects its first character
 
 
 def test_values_are_counted_before_anything_is_parsed():
@@ -229,7 +229,7 @@ def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(gateway):
         assert (said.status, said.code) == (413, "too_large") and "values" in said.json["detail"]
     assert gateway.operator.get("/audit?limit=1").status == 200
     long = {"key": "k", "value": "a, [b], {c}, " * 4000}
-    assert gateway.operator.post("/gateway/memory", long).status == 200  # of a text any signs may stand
+    assert gateway.operator.post("/gateway/memory", long).status == 200  # a text may have any characters
 
 
 def test_the_audit_takes_no_text_of_a_request(gateway):
@@ -296,7 +296,7 @@ def test_a_flood_at_ten_times_the_limit_gets_what_it_may_and_nobody_else_feels_i
         passed += took(rates, "flood")
         if request % 20 == 0:
             assert took(rates, "other")
-    assert seconds * 100 <= passed <= seconds * 100 + 100  # what flows in, and what was in the bucket at first
+    assert seconds * 100 <= passed <= seconds * 100 + 100  # the refill, and what was in the bucket at first
 
 
 def test_while_one_floods_another_is_answered(home):
@@ -317,7 +317,7 @@ def test_while_one_floods_another_is_answered(home):
         try:
             while len(waited) < 6 or said.count(429) < 30:
                 before = time.monotonic()
-                assert other.get("/gateway/memory").status == 200  # asked by turns with what is refused
+                assert other.get("/gateway/memory").status == 200  # alternating with rejected requests
                 waited.append(time.monotonic() - before)
                 assert before - begun < 60
                 time.sleep(0.3)
@@ -347,7 +347,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(home):
 
 
 def unfinished(gateway, client, path="/gateway/memory"):
-    """A request whose body does not come, once it has its place."""
+    """Start a request whose body does not arrive, after it was counted."""
     before = under_way(gateway)
     head = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.token}\r\n"
@@ -389,7 +389,7 @@ def test_bodies_that_do_not_come_shut_nobody_else_out(home, path):
     (home / "config.toml").write_text("[serve]\nat_once = 4\n")
     with run_gateway(home) as gateway:
         slow, other = [gateway.agent(f"slow-{number}") for number in range(3)], gateway.agent("other")
-        held = [unfinished(gateway, client, path) for client in slow for _ in range(2)]  # more than all may have at work
+        held = [unfinished(gateway, client, path) for client in slow for _ in range(2)]  # more than all callers may have
         assert other.get("/gateway/memory").status == 200
         assert other.post("/gateway/memory", {"key": "k", "value": "v"}).status == 200
         assert slow[0].post(path, {}).code == "too_many"
@@ -470,7 +470,7 @@ def test_a_ledger_that_cannot_be_read_makes_it_unready(home):
     first.gate.first_token()
     first.close()
     newer = sqlite3.connect(home / "ledger.db")
-    newer.execute("PRAGMA user_version = 99")  # as one that only a later Holdfast can read
+    newer.execute("PRAGMA user_version = 99")  # as written by a later version of Holdfast
     newer.close()
     gateway = Gateway(str(home))
     ready = next(route for route in ROUTES if route.path == "/readyz")

@@ -1,4 +1,4 @@
-"""Dispatch through the gateway: for whom it is composed, what of it the roles allow, and how a webhook knows it again (A5)."""
+"""Dispatch through the gateway: for which agent it is composed, what the roles allow, and how a webhook recognises it (A5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOTE = {"key": "k", "value": "Harbour words."}
 
 @pytest.fixture
 def hook(gateway):
-    """A webhook that keeps what it is handed."""
+    """A webhook that records what it receives."""
     one = GitHub()
     (gateway.home / "config.toml").write_text(f'[dispatch]\nwebhook = "{one.url}/hook"\nkey = "{TOKEN}"\n')
     yield one

@@ -1,4 +1,4 @@
-"""Reviews on GitHub through the gateway: posted once, whatever goes wrong on the way (A6)."""
+"""Reviews on GitHub through the gateway: posted once, whatever fails on the way (A6)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_server_that_takes_it_after_we_gave_up_has_one_review(github, reviewer
     monkeypatch.setattr(room, "SECONDS", 0.3)
     github.plan = ["late"]
     assert reviewer.post("/github/review", REVIEW).code == "unreached"
-    assert reviewer.post("/github/review", {**REVIEW, "again": True}).code == "unreached"  # nor is another put beside it
+    assert reviewer.post("/github/review", {**REVIEW, "again": True}).code == "unreached"  # and no second one is posted
     github.commit.set()
     wait_until(lambda: PATH in github.reviews)
     assert reviewer.post("/github/review", REVIEW).json["posted"] is False
@@ -215,7 +215,7 @@ die()
 
 
 def died(settings, wanted, point):
-    """A process that dies before this is done; "finish" is after all of it."""
+    """Simulate a process that dies before this call; "finish" is after all calls."""
     given = [settings.home, settings.github_api, settings.github_token, point, "yes" if wanted.again else "", wanted.key]
     assert subprocess.run([sys.executable, "-c", DIES, *given], timeout=60).returncode == 9
 
@@ -226,12 +226,12 @@ def died(settings, wanted, point):
 def test_wherever_its_process_dies_a_review_is_posted_once(settings, ledger, github, monkeypatch, wanted, point):
     died(settings, wanted, point)
     assert len(github.reviews.get(PATH, [])) == (point in ("record", "finish"))
-    if point == "post":  # nobody can know that it was not sent
+    if point == "post":  # it cannot be known that it was not sent
         with pytest.raises(Unreached) as refused:
             review(settings, ledger, "reviewer", wanted)
         assert refused.value.retry_after > 100
         monkeypatch.setattr(room, "SETTLE", 0)
-    if wanted is not AGAIN or point != "finish":  # what has ended and has no key may be wanted once more
+    if wanted is not AGAIN or point != "finish":  # a finished review without a key may be requested once more
         assert review(settings, ledger, "reviewer", wanted).posted is (point in ("claim", "post"))
     assert review(settings, ledger, "reviewer", PLAIN).posted is False
     assert len(github.reviews[PATH]) == 1 and ledger.reviews.find_claim("reviewer", "acme", "shop", 7) is None

@@ -1,4 +1,4 @@
-"""The same decision through every door: each route and each MCP tool, for each role, in each scope, as the policy says."""
+"""The same decision through every interface: each route and each MCP tool, for each role, in each scope, as the policy says."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def gateway(home):
 
 
 def asked(client, route, scope):
-    """One request of a route as its example says, in a scope; none where the scope is not said."""
+    """Return one request of a route as in its example, in a scope; without one if the scope is None."""
     path = route.path.replace("{scope}", scope or "agent").replace("{key}", "k").replace("{name}", "nobody")
     body = None if route.reads is None else dict(route.example or {})
     query = [f"{name}={ASKS[name]}" for name in route.required_fields if name in route.query_fields]
@@ -63,13 +63,13 @@ def asked(client, route, scope):
             query.append(f"scope={scope}")
     for name in ("project", "session"):
         if body is not None:
-            body.pop(name, None)  # the headers say whose
+            body.pop(name, None)  # the headers name the owner
     return client(route.method, "?".join([path, "&".join(query)]) if query else path, None if body is None else body,
                   Content_Type=route.reads if body is not None else None, **WHOSE)  # fmt: skip
 
 
 def scopes_of(route):
-    """The scopes a request of it can name, and what it means without one."""
+    """Return the scopes that a request of the route can name, and its default."""
     if route.scope == NO_SCOPE:
         return [(None, None)]
     if "{scope}" in route.path:
@@ -86,7 +86,7 @@ def test_every_route_is_allowed_or_denied_as_the_policy_says(gateway, name):
     for route in ROUTES:
         for scope, meant in scopes_of(route) if route.action else ():
             if scope is None and meant is not None and route.example and "scope" in route.example:
-                continue  # its example says one
+                continue  # its example names one
             said = asked(client, route, scope)
             denied = bool(denial_reason(role, route.action, meant))
             seen += 2 if route.path == "/dispatch" and not denied else 1  # reading the memory is a decision of its own
@@ -94,7 +94,7 @@ def test_every_route_is_allowed_or_denied_as_the_policy_says(gateway, name):
                 wrong.append((route.name, scope, denied, said))
     assert wrong == [] and seen > 100
     rows = gateway.gate.ledger.audit.list(limit=1000, agent="asker")[0]
-    assert len(rows) == seen  # one row a decision, and no other
+    assert len(rows) == seen  # one row per decision, and no other
 
 
 @pytest.mark.promise("A2")
@@ -123,7 +123,7 @@ def test_every_tool_is_allowed_or_denied_as_the_policy_says(gateway, name):
 
 
 def scopes_of_tool(tool):
-    """The scopes a call of it can name."""
+    """Return the scopes that a call of the tool can name."""
     return (None,) if tool == "memory_search" else SCOPES
 
 

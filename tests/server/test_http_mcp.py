@@ -90,7 +90,7 @@ def test_there_is_no_stream_to_open_and_no_session_to_end(gateway):
         said = gateway.operator(method, "/mcp", Accept="text/event-stream")
         assert (said.status, said.headers["allow"]) == (405, "POST"), method
         assert method == "HEAD" or said.code == "wrong_method"
-    assert gateway.operator("INVENTED", "/mcp").status in (400, 405)  # one parser refuses what it has never heard of itself
+    assert gateway.operator("INVENTED", "/mcp").status in (400, 405)  # one parser rejects names that it does not know itself
     assert gateway.anonymous.get("/mcp").status == 401
     counts = gateway.operator.get("/metrics").data.decode()
     assert 'route="GET /mcp",status="405"' in counts and "INVENTED" not in counts and "PUT /mcp" not in counts

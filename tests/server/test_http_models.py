@@ -1,4 +1,4 @@
-"""The request models: the words they accept are those of the library, and every mistake is named."""
+"""The request models: the values they accept are those of the library, and every mistake is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every list of the gateway that can grow for ever has pages, and the client turns them (tests/contract has each store's)."""
+"""Every list of the gateway without a limit has pages, and the client reads them all (tests/contract tests each store)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast import Memory
 from holdfast.server import openapi
 from holdfast.server.routes import ROUTES
 
-WHOLE = {  # lists that come whole, and why they stay short
+WHOLE = {  # lists that are returned whole, and why they stay short
     "GET /v1/history": "it takes so many turns before and after one",
     "GET /v1/graph/path": "a way passes each thing once",
     "GET /v1/check": "problems are there to be mended",
@@ -28,7 +28,7 @@ def gateway(home):
 
 
 def lists(route):
-    """The names in its answer under which there are rows."""
+    """Return the names of the arrays in its answer."""
     return [name for name, one in answer(route).items() if one.get("type") == "array"]
 
 
@@ -44,7 +44,7 @@ def test_every_list_has_pages_or_a_reason_to_come_whole():
 
 
 def turned(ask, path, name, limit):
-    """All pages after each other."""
+    """Return all pages joined."""
     seen, cursor = [], ""
     while cursor is not None:
         sign = "&" if "?" in path else "?"
@@ -87,4 +87,4 @@ def test_the_client_returns_whole_lists_however_many_pages_they_have(gateway):
         memory.store_many(kept, scope="project")
         memory.clear("project")
         assert sorted(one.key for one in memory.trash()) == [row["key"] for row in kept]
-        assert memory.restore("k0000").key == "k0000"  # it is looked for on every page
+        assert memory.restore("k0000").key == "k0000"  # it is searched for on every page

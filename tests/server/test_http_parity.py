@@ -1,4 +1,4 @@
-"""Every verb of Memory has a route, or a reason why it has none; and every write takes an idempotency key."""
+"""Every verb of Memory has a route, or a reason why it has none; and every write accepts an idempotency key."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from holdfast.verbs.files import Files
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = [route for route in ROUTES if route.action and route.method != "GET" and route.action != READ]
 LINES = "application/x-ndjson"
-COUNT = itertools.count()  # what was purged does not come back: each time other words
+COUNT = itertools.count()  # purged text cannot be stored again: each time other words
 
 
 def verbs(memory=Memory):
-    """What a caller can have done: the methods, and those of its files."""
+    """Return the verbs of a caller: the methods of Memory, and those of its files."""
     named = [name for name in dir(memory) if not name.startswith("_") and callable(getattr(memory, name)) and name != "close"]
     return {*named, *[f"files.{name}" for name in dir(Files) if not name.startswith("_")]}
 
 
 def unrouted(memory, routes):
-    """The verbs that have neither a route nor a reason."""
+    """Return the verbs that have neither a route nor a reason."""
     return verbs(memory) - {verb for route in routes for verb in route.verbs} - set(NOT_OFFERED)
 
 
@@ -84,7 +84,7 @@ def test_every_write_takes_a_key():
 
 @pytest.fixture
 def free(home):
-    """A gateway that counts no requests, with an operator who has something of everything."""
+    """A gateway without rate limits, and an operator with data of every kind."""
     from http_gateway import run_gateway
 
     home.mkdir(mode=0o700)
@@ -94,7 +94,7 @@ def free(home):
 
 
 def furnish(ask):
-    """What a write needs to have something to do, anew for each."""
+    """Prepare what a write needs to have something to do, again for each."""
     for key in ("k", "gone"):
         ask("PUT", f"/v1/notes/agent/{key}", {"text": f"Words of {key}, {next(COUNT)}.", "origin": "web"})
     ask("DELETE", "/v1/notes/agent/gone")
@@ -105,7 +105,7 @@ def furnish(ask):
 
 
 def request_of(route, version, number):
-    """One that is done: the example of the route, about what there is."""
+    """Return a request that succeeds: the example of the route, about existing data."""
     path = route.path.replace("{scope}", "agent").replace("{name}", "other")
     path = path.replace("{key}", "gone" if path.endswith("/restore") else "k")
     body = None if route.reads is None else {**route.example}
@@ -130,7 +130,7 @@ def test_a_write_sent_twice_with_one_key_is_done_once_and_answered_as_the_first_
     first = ask(route.method, path, body, **sent)
     assert first.status in (200, 201), first
     alone = route.path == "/agents/{name}" or path.endswith("/restore")  # an answer with a note needs the note
-    between = None if alone else furnish(ask)  # so that a second time would do something again
+    between = None if alone else furnish(ask)  # so that a second time would change something again
     before = state(ask) if between else None
     again = ask(route.method, path, body, **sent)
     if route.path in ("/agents", "/agents/{name}/token"):
@@ -144,7 +144,7 @@ def test_a_write_sent_twice_with_one_key_is_done_once_and_answered_as_the_first_
 
 
 def shown(said):
-    """An answer without what is made again from things as they stand, and of lines the last."""
+    """Return an answer without values that are rebuilt from current data; of lines, the last."""
     told = said.lines[-1] if said.headers["content-type"] == LINES else said.json
     varies = ("updated", "updated_at", "version", "versions", "quarantined", "role_context", "source", "valid_from", "lines",
               "id", "note", "text")  # fmt: skip
@@ -152,7 +152,7 @@ def shown(said):
 
 
 def state(ask):
-    """All that a write could have changed."""
+    """Return everything that a write could have changed."""
     notes = {(one["key"], one["version"]) for one in ask.get("/v1/notes?scope=agent&limit=500").json["notes"]}
     files = ask("POST", "/v1/files/view", {"path": "/memories", "scope": "agent"}).data
     plan = ask("POST", "/v1/files/view", {"path": "/memories/plan.md", "scope": "agent"}).data
@@ -275,7 +275,7 @@ def test_whatever_speaks_against_a_line_it_is_named(free, row, code):
     assert first.code == code and first.json["detail"].startswith("line 3"), first
     later = agent("POST", "/v1/import", raw=lines(*good, row), Content_Type=LINES, X_Holdfast_Project="demo").lines[-1]
     assert later["problem"]["code"] == code and later["problem"]["detail"].startswith("line 601"), later
-    assert receipt not in f"{first.data}{later}"  # whose it is, is not every agent's to know
+    assert receipt not in f"{first.data}{later}"  # not every agent may know the owner
 
 
 def test_a_line_for_the_project_is_named_where_no_project_is(free):
@@ -375,7 +375,7 @@ def test_a_transcript_that_is_none_or_not_theirs_leaves_nothing_behind(free):
     assert found == [] and not list((free.home / "run").glob("tmp*"))
 
 
-# --- the home as a whole --------------------------------------------------------------------------------------------------
+# --- the whole home -------------------------------------------------------------------------------------------------------
 
 
 def test_the_home_is_the_operators_to_look_after(free):
@@ -409,7 +409,7 @@ def test_the_check_tells_of_roles_agents_and_the_audit_with_fixes_that_work_as_p
     with Memory(f"http://127.0.0.1:{free.port}", token=free.operator.token, project="demo") as memory:
         assert [one.as_dict() for one in memory.check()] == said.json["problems"]
     (tmp_path / "mended.yaml").write_text(good)
-    monkeypatch.setenv("EDITOR", f"cp {tmp_path}/mended.yaml")  # what a person would write
+    monkeypatch.setenv("EDITOR", f"cp {tmp_path}/mended.yaml")  # as a person would write it
     pasted = [role["fix"].replace("HOME/", "$HOLDFAST_HOME/"), agent["fix"], chain["fix"]]
     ran = [subprocess.run(["sh", "-c", one], capture_output=True, text=True, timeout=60, env=on_path()) for one in pasted]
     assert [one.returncode for one in ran] == [0, 0, 1] and "row 2 is not what was written" in ran[2].stdout, ran
@@ -420,7 +420,7 @@ def test_the_check_tells_of_roles_agents_and_the_audit_with_fixes_that_work_as_p
 
 
 def on_path():
-    """The environment of a person who has our command."""
+    """Return the environment of a person who has our command."""
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
@@ -429,7 +429,7 @@ def test_what_expired_is_told_without_the_words_of_others(free):
     (free.home / "config.toml").write_text("[serve]\nrate = 0\n[retention]\nproject_days = 1\n")
     with Memory(free.home, project="demo", agent="x") as memory:
         stored = memory.store("Harbour words.", key="old", tags="harbour")
-        note = free.home / "shelf" / stored.note.path  # not read: that would be a use
+        note = free.home / "shelf" / stored.note.path  # not read: that would count as a use
         note.write_text(re.sub(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", "2020-01-01T00:00:00Z", note.read_text()))
         memory.reindex()
     said = free.agent("k", "keeper").post("/v1/retain", {"dry_run": True})

@@ -1,4 +1,4 @@
-"""The API as it describes itself: a valid document, and answers that keep to it, whatever is asked by whichever role."""
+"""The OpenAPI document is valid, and the answers to all requests and roles conform to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdfast.server import openapi, problem
 from holdfast.server.routes import ROUTES
 from holdfast.server.validation import decode
 
-EXAMPLES = max(4, hypothesis.settings.default.max_examples // 40)  # of each route: the battery tier asks more
+EXAMPLES = max(4, hypothesis.settings.default.max_examples // 40)  # of each route: the battery sends more
 ROLES = ("operator", "code-review-engineer", "secretary", "reader", "runner")
 
 
@@ -73,13 +73,13 @@ def test_every_code_has_a_status_and_a_title():
 @pytest.mark.parametrize("mode", GenerationMode)
 @pytest.mark.parametrize("role", tiered(ROLES, fast=["operator", "reader"]))
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.hypothesis  # the battery asks many more
+@pytest.mark.hypothesis  # the battery sends many more
 def test_whatever_a_role_asks_nothing_fails_and_no_answer_breaks_its_schema(home, role, mode):
     every_route_asked(home, role, mode)
 
 
 def every_route_asked(home, role, mode, examples=EXAMPLES):
-    """A gateway of that home is asked everything that its document names, as that role."""
+    """Send requests for everything that the document names to a gateway of that home, in this role."""
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[serve]\nrate = 0\n")
     with run_gateway(home) as gateway:
@@ -97,7 +97,7 @@ def every_route_asked(home, role, mode, examples=EXAMPLES):
 
 
 def exercised(operation, port, token, counts, mode, examples):
-    """A few requests of one route, as its schema says or, where there is anything to get wrong, as it does not."""
+    """Return a few requests of one route, valid by its schema or, if anything can be wrong, invalid."""
 
     @hypothesis.settings(
         max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck),

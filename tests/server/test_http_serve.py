@@ -1,4 +1,4 @@
-"""`holdfast serve` as a person starts it: the first token, where it listens, its log, and how it stops."""
+"""`holdfast serve` as a person starts it: the first token, the address it listens on, its log, and how it stops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from holdfast.server.serve import HeaderTimeout
 
 
 class Process:
-    """A server of its own: its port, what it printed, and what it logged so far."""
+    """A server process: its port, its output, and its log so far."""
 
     def __init__(self, home, tmp_path, *words, env=()):
         self.process = subprocess.Popen(
@@ -53,11 +53,11 @@ class Process:
             kept.append(line)
 
     def line(self, words):
-        """The first line of the log with these words, once it is there."""
+        """Return the first line of the log with these words, after waiting for it."""
         return self.until(lambda: next((line for line in list(self.log) if words in line), None))
 
     def until(self, seen):
-        """What is seen as soon as anything is, while the server runs."""
+        """Return the result of the check as soon as it is not empty, while the server runs."""
         deadline = time.monotonic() + 120
         while not (found := seen()):
             assert self.process.poll() is None and time.monotonic() < deadline, self.log
@@ -71,14 +71,14 @@ class Process:
     def ended(self):
         code = self.process.wait(120)
         for reader in self._readers:
-            reader.join()  # what it said ends with it
+            reader.join()  # its output ends with it
         self.process.stdout.close()
         self.process.stderr.close()
         return code
 
     @property
     def token(self):
-        """The operator's, once it was shown."""
+        """Return the operator's token, once it was printed."""
         found = self.shown() or self.until(self.shown)
         return found.group()
 
@@ -154,11 +154,11 @@ def test_a_port_that_is_taken_or_does_not_exist_is_said(home, tmp_path):
             words = [*HOLDFAST, "serve", "--port", given, "--home", str(home)]
             done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
             assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr
-            assert "hf_" not in done.stdout  # the first token is shown by one that listens
+            assert "hf_" not in done.stdout  # only a server that listens prints the first token
 
 
 def refuses(port):
-    """Whether nobody new is let in."""
+    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", port), 60).close()
     except ConnectionError:
@@ -178,7 +178,7 @@ def test_a_write_under_way_is_finished_before_it_stops(home, tmp_path):
             connection.putheader(name, value)
         connection.endheaders()
         connection.send(body[:10])
-        for _ in range(3):  # what came before this is under way when this has been answered
+        for _ in range(3):  # requests before this one are in progress when this one has been answered
             one.ask.get("/healthz")
         one.process.send_signal(signal.SIGTERM)
         one.until(lambda: refuses(one.port))
@@ -205,7 +205,7 @@ def test_it_archives_what_expired_and_answers_for_commands_that_come_and_go(home
 
 
 def workers(one, count):
-    """Its children, if there are so many."""
+    """Return its child processes, if there are this many."""
     pid = one.process.pid
     found = {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
     return found if len(found) == count else set()
@@ -221,7 +221,7 @@ def test_several_workers_answer_on_one_port_and_one_that_dies_is_started_again(h
         killed = min(first)
         os.kill(killed, signal.SIGKILL)
         one.line("worker died")
-        now = one.until(lambda: workers(one, 3))  # who is told that one died has waited for it
+        now = one.until(lambda: workers(one, 3))  # a parent that reports a death has waited for it
         assert client.get("/audit/verify").json["ok"] is True
         assert one.stop() == 0
         assert not [child for child in now if Path(f"/proc/{child}").exists()]
@@ -272,7 +272,7 @@ def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_pa
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                 "params": {"name": "memory_recall", "arguments": {"query": "combination"}}}  # fmt: skip
         data = json.dumps(call).encode()
-        for sent in (data, data[:-1]):  # and hangs up: after the body, and in it
+        for sent in (data, data[:-1]):  # and closes the connection: after the body, and within it
             with socket.create_connection(("127.0.0.1", one.port), 30) as connection:
                 connection.sendall(
                     f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {one.token}\r\n"
@@ -289,7 +289,7 @@ def test_what_libraries_say_is_one_line_without_a_word_of_a_request(home, tmp_pa
 
 @contextmanager
 def timely(monkeypatch, seconds):
-    """A server with nothing behind it, on which a head has so long to come."""
+    """A server without an app, with this time limit for a request's head."""
     monkeypatch.setattr("holdfast.server.serve.HEAD_SECONDS", seconds)
 
     async def app(scope, receive, send):
@@ -315,7 +315,7 @@ def timely(monkeypatch, seconds):
 def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head):
     with timely(monkeypatch, 0.3) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
         connection.sendall(head)
-        assert connection.recv(1000) == b""  # and not after the 30 seconds that this waits
+        assert connection.recv(1000) == b""  # and not after the 30 seconds that this test waits
     with timely(monkeypatch, 60) as port, socket.create_connection(("127.0.0.1", port), 30) as connection:
         for _ in range(2):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -325,7 +325,7 @@ def test_a_head_that_does_not_come_in_time_ends_the_connection(monkeypatch, head
                 assert piece
         if head:
             monkeypatch.setattr("holdfast.server.serve.HEAD_SECONDS", 0.3)
-            connection.sendall(head)  # after an answer too
+            connection.sendall(head)  # also after an answer
             assert connection.recv(1000) == b""
 
 
@@ -364,7 +364,7 @@ def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_pat
 
     class Told(Workers):
         def _restart(self, number):
-            os.kill(os.getpid(), signal.SIGTERM)  # after it was seen that nobody had said to stop
+            os.kill(os.getpid(), signal.SIGTERM)  # after the check that no stop was requested
             super()._restart(number)
 
     def work(number):
@@ -377,4 +377,4 @@ def test_a_signal_that_comes_while_a_worker_is_started_again_is_not_lost(tmp_pat
     finally:
         for sign, handler in before.items():
             signal.signal(sign, handler)
-    assert born == [0]  # one died, and none was started after it was told to stop
+    assert born == [0]  # one died, and none was started after the stop

@@ -1,4 +1,4 @@
-"""What people and agents are told to type works as it stands: the skill for agents with a token, and the first lines."""
+"""The commands that people and agents are shown work as they are: the skill for agents with a token, and the first steps."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
 
 
 def commands():
-    """Each command of the skill's blocks, its continued lines joined."""
+    """Return each command of the skill's blocks, with continued lines joined."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", SKILL, re.M | re.S)
     joined = "\n".join(blocks).replace("\\\n", " ")
     return [line for line in joined.splitlines() if line.strip()]
 
 
 def typed(command, url, token):
-    """What a shell answers, and the status that curl saw."""
+    """Return the output of a shell, and the status that curl saw."""
     env = {"PATH": os.environ["PATH"], "HOLDFAST_URL": url, "HOLDFAST_TOKEN": token, "no_proxy": "127.0.0.1"}
     asked = command.replace("curl ", "curl -w '\\n%{http_code}' ", 1)
     ran = subprocess.run(["sh", "-c", asked], env=env, capture_output=True, text=True, timeout=60, check=False)
@@ -49,7 +49,7 @@ def test_every_command_of_the_skill_works_on_a_running_gateway(gateway):
     assert (pair["key"], pair["value"]) == ("migrations", "Reviewers here want every migration to be reversible.")
     body, _ = typed(commands()[1], url, agent.token)
     assert '"unchanged"' in body  # the same pair again changes nothing
-    assert gateway.agent("other").get("/gateway/memory").json == {"memory": []}  # and nobody else's agent reads it
+    assert gateway.agent("other").get("/gateway/memory").json == {"memory": []}  # and no other agent reads it
 
 
 @pytest.mark.promise("A8")

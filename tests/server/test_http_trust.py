@@ -1,4 +1,4 @@
-"""Trust over HTTP: who is a person, what waits for one, what was purged, where a note came from, and what an answer shows."""
+"""Trust over HTTP: persons, review, purged text, provenance, and what an answer shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from http_gateway import run_app
 
 from holdfast import Memory
 
-SECRET = "ghp_" + "R7kQ2mX9vB4nT8cL1wZ6yH3jD5fG0sAeUoPi"  # shaped like one, and nobody's
+SECRET = "ghp_" + "R7kQ2mX9vB4nT8cL1wZ6yH3jD5fG0sAeUoPi"  # has the format of a token, but is invalid
 HIDDEN = "Harbour \u200bwords\u202e of the web."
 PROJECT = {"X_Holdfast_Project": "demo"}
 
 
 def kept_by_hand(gateway, agent, key, text):
-    """A note that a person pasted into the home, whatever it holds."""
+    """A note that a person pasted into the home, whatever it contains."""
     with Memory(gateway.home, agent=agent, project="demo", origin="user") as memory:
         path = memory.store("Words to be replaced.", key=key, scope="agent").note.path
     file = gateway.home / "shelf" / path
@@ -27,7 +27,7 @@ def from_the_web(client, key="api-limit", text="The API allows 60 calls a minute
     return client.post("/v1/notes", body, **headers)
 
 
-# --- who is a person ------------------------------------------------------------------------------------------------------
+# --- persons --------------------------------------------------------------------------------------------------------------
 
 
 def test_the_operator_speaks_as_a_person_and_every_other_token_as_an_agent(gateway):
@@ -93,11 +93,11 @@ def test_only_who_manages_agents_may_name_one_and_that_is_a_row_of_its_own(gatew
     rows = gateway.operator.get("/audit?agent=c&limit=8").json["audit"]
     named = [(row["outcome"], row["metadata"]["name"]) for row in rows if row["action"] == "agents.manage"]
     assert named == [("denied", "a")] * 4
-    assert curator.get("/v1/notes/agent/api-limit?agent=a").status == 422  # nobody names one to read or write its notes
+    assert curator.get("/v1/notes/agent/api-limit?agent=a").status == 422  # no caller names one to read or write its notes
     assert agent.get("/v1/notes/agent/api-limit").status == 200
 
 
-# --- secrets and what was purged --------------------------------------------------------------------------------------------
+# --- secrets and purged text ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("S2")
@@ -187,7 +187,7 @@ def test_a_purge_has_a_receipt_and_what_was_purged_is_refused_by_name(gateway):
     assert (again.status, again.code) == (422, "purged") and b"old mill" not in again.data
     assert receipt["id"] in again.json["detail"]
     told = gateway.agent("b").post("/v1/notes", note)
-    assert told.code == "purged" and receipt["id"] not in told.data.decode()  # whose it is, is not every agent's to know
+    assert told.code == "purged" and receipt["id"] not in told.data.decode()  # not every agent may know the owner
     assert operator.post("/v1/notes", {**note, "again": True}).status == 201
     assert gateway.agent("a").post("/v1/notes", {**note, "again": True}).status == 422
 
@@ -216,13 +216,13 @@ def test_a_session_or_a_text_is_purged_wherever_it_stands_and_a_text_by_the_oper
     assert {(row["agent"], row["outcome"]) for row in rows} == {("c", "allowed"), ("operator", "allowed")}
 
 
-# --- where it came from -----------------------------------------------------------------------------------------------------
+# --- provenance -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N13")
 def test_all_that_a_source_touched_is_found_forgotten_or_taken_back(gateway):
     agent = gateway.agent("a")
-    elsewhere = {"made_from": ["https://other.example/post"]}  # what is trusted is not replaced by what is not
+    elsewhere = {"made_from": ["https://other.example/post"]}  # an untrusted text does not replace a trusted one
     agent.post("/v1/notes", {"text": "We call it rarely.", "key": "throttle", "scope": "agent", **elsewhere})
     from_the_web(agent)
     derived = {"text": "We call it 50 times.", "key": "throttle", "scope": "agent", "made_from": ["note:api-limit"]}
@@ -236,8 +236,8 @@ def test_all_that_a_source_touched_is_found_forgotten_or_taken_back(gateway):
     assert agent.get("/v1/notes/agent/throttle").status == 200
     sweep = {"source": "https://blog.example/", "revert": True}
     would = agent.post("/v1/forget-source", {**sweep, "dry_run": True}).json
-    refused = agent.post("/v1/forget-source", sweep)  # what waits for a person is a person's to take away
-    assert refused.code == "refused" and refused.json["detail"] in would["refused"]  # and a dry run says so
+    refused = agent.post("/v1/forget-source", sweep)  # only a person may forget a note that waits for a person
+    assert refused.code == "refused" and refused.json["detail"] in would["refused"]  # and a dry run reports it
     assert gateway.operator.post("/v1/forget-source", {**sweep, "dry_run": True, "everywhere": True}).json["refused"] == ""
     swept = gateway.operator.post("/v1/forget-source", {**sweep, "everywhere": True}).json
     assert [[one["key"] for one in swept[what]] for what in ("reverted", "forgotten")] == [["throttle"], ["api-limit"]]
@@ -268,6 +268,6 @@ def test_what_a_webhook_is_handed_has_no_secret_and_nothing_untrusted_in_it(gate
         said = runner.post("/dispatch", {"task": "Look.", "to": "webhook"})
     assert said.status == 200 and said.json["delivered"] == "webhook"
     (told,) = heard
-    assert "pasted" in told or "harbour" not in told  # a note that holds a secret may be left out whole
+    assert "pasted" in told or "harbour" not in told  # a note with a secret may be left out as a whole
     for hidden in (SECRET, "60 calls", "\u200b", "\u202e"):
         assert hidden not in told

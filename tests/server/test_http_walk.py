@@ -1,4 +1,4 @@
-"""The gateway, walked as a platform walks it: what an agent keeps over HTTP, and what is said to those who may not."""
+"""The gateway as a platform uses it: what an agent stores over HTTP, and the answers to callers without permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing over HTTP: once by an idempotency key, over the version one saw, many at a time; and page by page what there is."""
+"""Writes over HTTP: once per idempotency key, conditional on a version, in bulk; and lists page by page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTE = {"text": "Harbour words.", "key": "harbour", "scope": "agent"}
 LINES = "application/x-ndjson"
 
 
-# --- once ---------------------------------------------------------------------------------------------------------------
+# --- idempotency --------------------------------------------------------------------------------------------------------
 
 
 def test_a_write_with_a_key_is_done_once_and_answered_the_same(gateway):
@@ -28,7 +28,7 @@ def test_a_write_with_a_key_is_done_once_and_answered_the_same(gateway):
     assert (first.status, first.json["action"]) == (again.status, again.json["action"]) == (201, "created")
     assert "idempotency-replayed" not in first.headers and again.headers["idempotency-replayed"] == "true"
     assert agent.get("/v1/notes/agent/harbour").json["text"] == "Changed since."
-    assert again.json["note"]["text"] == "Changed since."  # the note as it stands: the ledger keeps no text
+    assert again.json["note"]["text"] == "Changed since."  # the current note: the ledger stores no text
     assert b"Harbour words." not in (gateway.home / "ledger.db").read_bytes()
 
 
@@ -46,7 +46,7 @@ def test_what_was_refused_may_be_tried_again_with_the_same_key(gateway):
     assert agent.post("/v1/notes/agent/none/restore").code == "not_found"
     wrong = {**NOTE, "valid_to": "2001-01-01"}
     assert agent.post("/v1/notes", wrong, Idempotency_Key="one").status == 422
-    assert agent.post("/v1/notes", wrong, Idempotency_Key="one").status == 422  # and not "under way"
+    assert agent.post("/v1/notes", wrong, Idempotency_Key="one").status == 422  # and not "in progress"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_of_many_with_one_key_one_is_done(gateway):
     assert agent.get("/v1/notes/agent/harbour").json["versions"] == 1
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------------
+# --- bulk -------------------------------------------------------------------------------------------------------------------
 
 
 def test_writes_that_come_at_once_are_each_kept_answered_and_written_down(gateway):
@@ -112,7 +112,7 @@ def test_writes_that_come_at_once_are_each_kept_answered_and_written_down(gatewa
     assert gateway.operator.get("/audit/verify").json["ok"] is True
 
 
-# --- over the version one saw ---------------------------------------------------------------------------------------------
+# --- conditional on a version ---------------------------------------------------------------------------------------------
 
 
 def test_an_edit_names_the_version_it_saw_and_loses_to_a_newer_one(gateway):
@@ -178,7 +178,7 @@ def test_pages_give_every_note_once_in_the_order_of_the_list(gateway):
         assert agent.get(f"/v1/notes?cursor={wrong}").status == 422
 
 
-# --- many at once ---------------------------------------------------------------------------------------------------------
+# --- bulk -----------------------------------------------------------------------------------------------------------------
 
 
 def rows(count, size=40):
@@ -319,7 +319,7 @@ def test_no_project_or_session_is_named_by_a_secret_and_a_token_of_ours_is_one(g
     assert said.code == "secret" and ours not in said.data.decode()
 
 
-# --- what is kept of a request ----------------------------------------------------------------------------------------
+# --- what is stored of a request --------------------------------------------------------------------------------------
 
 
 def test_a_key_may_be_any_text_and_the_ledger_keeps_none(gateway):

@@ -186,7 +186,7 @@ def test_a_home_that_vanishes_under_a_caller_is_made_again_by_its_next_write(mem
     assert [hit.text for hit in memory.recall("lighthouse")] == ["lighthouse words"]
 
 
-# --- read-only, full, somebody else's ---------------------------------------------------------------------------------
+# --- read-only, full, another user's ----------------------------------------------------------------------------------
 
 
 def _run_as_other_user(child, home, code):
@@ -411,7 +411,7 @@ def test_reads_go_on_when_the_disk_is_full(open_memory, small_disk):
     assert [hit.key for hit in open_memory(home=home).recall("room")] == ["room"]
 
 
-# --- planted things ---------------------------------------------------------------------------------------------------
+# --- planted files ----------------------------------------------------------------------------------------------------
 
 
 def _plant(path, what, outside):
@@ -551,7 +551,7 @@ def test_a_store_onto_something_planted_is_refused_or_replaces_it_and_never_goes
     assert outside.read_text() == "precious"
 
 
-# --- too much of it ---------------------------------------------------------------------------------------------------
+# --- too much data ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["files/huge.txt", "notes/huge.md"])
@@ -657,7 +657,7 @@ def test_a_clock_far_away_breaks_nothing(memory, clock, moment):
     assert memory.check() == []
 
 
-# --- together ---------------------------------------------------------------------------------------------------------
+# --- concurrency ------------------------------------------------------------------------------------------------------
 
 _TOGETHER = """
 import sys, time
@@ -862,7 +862,7 @@ def test_a_system_call_that_fails_leaves_every_note_as_it_was_or_as_it_should_be
         with open_memory() as fresh:
             fresh.recall("harbour")
             assert list(home.rglob(".holdfast-*")) == [], f"a temp file is left: {name} call {nth} said {said}"
-            cut_short = verb == "purge" and said != "ok"  # then doctor may say so, with the command that ends it
+            cut_short = verb == "purge" and said != "ok"  # then doctor may report it, with the command that finishes it
             assert [one for one in fresh.check() if not (cut_short and one.code == "purge")] == []
         if calls <= nth:
             break
@@ -896,7 +896,7 @@ def _is_old_or_new(left, before, after, verb):
             allowed.setdefault(_shape(path), []).append(_body(data))
     for path, data in left.items():
         if atomic.TEMP_PREFIX in path:
-            continue  # when it could not even be unlinked, the next look at the folder sweeps it
+            continue  # if it could not be unlinked, the next reader of the folder deletes it
         assert _body(data) in allowed.get(_shape(path), []), f"{path} is half of something after {verb}"
     names = {_shape(path) for path in left}
     assert {_shape(path).replace("/notes/", "/x/").replace("/trash/", "/x/").removesuffix(".md") for path in before} - {

@@ -29,7 +29,7 @@ class Disk:
         self._fill = folder / "fill"
 
     def fill(self, left=0):
-        """Nothing is free any more but so many bytes."""
+        """Fill the disk, except for this many bytes."""
         room = os.statvfs(self.folder)
         with open(self._fill, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize - left)
@@ -80,7 +80,7 @@ def test_a_ledger_that_a_full_disk_keeps_shut_is_told_once_with_what_helps(disk,
     words = ["--home", str(disk.home), "--project", "demo"]
     assert main([*words, "agent", "add", "bob", "--role", "operator"]) == 0
     for path in disk.home.glob("ledger.db-*"):
-        path.unlink()  # it cannot be opened without, and they cannot be made
+        path.unlink()  # it cannot be opened without them, and they cannot be created
     disk.fill()
     capsys.readouterr()
     assert main([*words, "doctor", "--json"]) == 1
@@ -118,7 +118,7 @@ def test_a_purge_that_meets_a_full_disk_half_way_says_so_and_is_ended_by_running
     scrub = PurgeJob.scrub
 
     def filled(*given):
-        disk.fill()  # somebody else does, when the note is gone already
+        disk.fill()  # another process does, when the note is deleted already
         return scrub(*given)
 
     with monkeypatch.context() as patched:
@@ -172,7 +172,7 @@ def test_a_purge_that_was_cut_short_and_is_finished_by_a_check_shows_and_tells_n
             memory.purge("aline")
     assert "Aline" in shown.read_text() and done.list()[0][1].subject == f"Told: {text}"
     spoilt.write_bytes(b"\xff" + spoilt.read_bytes())
-    with monkeypatch.context() as patched:  # the rows that it takes out before it is held up again are on record
+    with monkeypatch.context() as patched:  # the rows that it removes before it is blocked again are recorded
         patched.setattr(type(memory._context.index), "scrub", _busy)
         assert [problem.code for problem in memory.check()] == ["purge"]
     assert [problem.code for problem in memory.check()] == []
@@ -189,7 +189,7 @@ def test_a_purge_of_a_note_that_is_gone_tells_which_files_may_still_show_it(open
     memory.store("Harbour words of Aline.", key="aline")
     memory.store("Words of others.", key="others")
     memory.render(shown)
-    (home / "shelf/projects/demo/notes/aline.md").unlink()  # by hand: the block still says it
+    (home / "shelf/projects/demo/notes/aline.md").unlink()  # by hand: the block still contains it
     theirs = shown.read_bytes()
     shown.write_bytes(b"\xff" + theirs)
     told = f"the block in {shown}, which cannot be written"

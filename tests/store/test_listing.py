@@ -225,7 +225,7 @@ def test_a_listing_that_was_taken_away_comes_back_with_the_next_call(memory, hom
 def test_hand_edits_that_a_recall_finds_are_in_the_listing(memory, home):
     _store(memory, 3)
     notes = home / "shelf" / "projects" / "demo" / "notes"
-    for _ in range(3):  # from the second call on changes are heard, not looked for
+    for _ in range(3):  # from the second call on, changes are reported by the kernel
         memory.recall("number", mode="keyword")
     os.rename(notes / "k0.md", notes / "moved.md")
     with open(notes / "k1.md", "a") as file:

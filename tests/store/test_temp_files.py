@@ -50,14 +50,14 @@ print(len(children), os.listdir(sys.argv[2]))
 
 
 def test_nothing_is_left_when_the_sweeping_process_forks_meanwhile(tmp_path):
-    # between fork and exec, a child of another thread has every descriptor of the sweeper, and so keeps what he let go
+    # between fork and exec, a child of another thread has every descriptor of the cleaner, and so keeps its locks
     notes = _make_abandoned_batch(tmp_path)
     command = [sys.executable, "-c", FORKS_WHILE_IT_SWEEPS, str(tmp_path), str(notes)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "1 []\n"
 
 
 def test_nothing_is_left_when_several_sweep_at_once(tmp_path):
-    with ThreadPoolExecutor(4) as sweepers:  # a hold belongs to the opened file, so threads are as apart as processes
+    with ThreadPoolExecutor(4) as sweepers:  # a lock belongs to the open file, so threads are as separate as processes
         for _ in range(8):
             notes = _make_abandoned_batch(tmp_path)
             list(sweepers.map(_list_notes, [tmp_path] * 4))

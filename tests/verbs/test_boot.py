@@ -1,4 +1,4 @@
-"""Boot: what an agent that keeps continuity reads when it starts, in its order, within a budget, as data."""
+"""Boot: what an agent that keeps continuity reads at its start, in a fixed order, within a budget, as data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = re.compile(r"^- \[(\w+)\] ([^,]+), (\S+) \((\S+)(?:, (\d+) of (\d+) lines
 
 @pytest.fixture
 def keep(home):
-    """Writes a file as the agent or a person would, in the project's tree or another."""
+    """Write a file as the agent or a person would, in the project's tree or another."""
 
     def write(path, text, scope="projects/demo"):
         file = home / "shelf" / scope / "files" / path
@@ -35,7 +35,7 @@ def keep(home):
 
 @pytest.fixture
 def full(keep):
-    """Something in every part."""
+    """Write files for every part."""
     for path in ORDER:
         if path.endswith(".md"):
             keep(path, f"# Title\n\n- words of {path}\n")
@@ -44,7 +44,7 @@ def full(keep):
 
 
 def body(text):
-    """What stands between the marks and the frame's own sentences."""
+    """Return the text between the marks, without the sentences of the frame."""
     first, *lines, last = text.removesuffix("\n").split("\n")
     assert re.fullmatch(r'<holdfast-memory id="[0-9a-f]{12}">', first)
     assert last == first.replace("<", "</", 1)
@@ -193,7 +193,7 @@ def test_it_changes_no_file(memory, full, truth):
 
 
 def messages(memory):
-    """The lines of the inbox as they are told."""
+    """Return the lines of the inbox as they are shown."""
     lines = body(memory.boot().text)
     start = next((number for number, line in enumerate(lines) if "operator-inbox" in line), len(lines))
     told = []

@@ -1,4 +1,4 @@
-"""The briefing: within its budget whatever the notes, nearest scope first, and nothing stored can step out of it."""
+"""The briefing: within its budget whatever the notes, nearest scope first, and no stored text can leave its block."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def part(*notes, scope="project", total=None, overview=""):
 
 
 def body(brief: Brief) -> list[str]:
-    """The lines between what the block says of itself."""
+    """Return the lines between the block's own first and last lines."""
     return brief.text.split("\n")[2:-3]
 
 
@@ -360,4 +360,4 @@ def test_notes_and_overviews_share_the_room():
     assert len(entries(crowded)) >= 4
     assert "[... " in crowded.text
     tree_first = compose([part(told(text="tiny"), overview="a line\n" * 500)])
-    assert len(tree_first.text) > 1600  # the overview gets what the note does not need
+    assert len(tree_first.text) > 1600  # the overview gets the space that the note does not need

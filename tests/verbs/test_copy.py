@@ -1,4 +1,4 @@
-"""Copy: everything from one store to another and back, byte for byte, however often it is interrupted."""
+"""Copy: everything from one store to another and back, byte for byte, even if it is interrupted repeatedly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings(home):
 
 @pytest.fixture
 def full(home, tmp_path):
-    """A home with some of everything that there is."""
+    """A home with data of every kind."""
     with Memory(home, project="demo", agent="reviewer", session="s1", client="cli", cwd=tmp_path) as memory:
         memory.store("The harbour opens at six.", key="harbour", tags="hours", pinned=True)
         memory.store("The harbour opens at seven.\n\n- [2026-01-01] colour: red", key="harbour")
@@ -79,7 +79,7 @@ def full(home, tmp_path):
 
 
 def trees(home):
-    """The bytes and times of every document, the lines of every transcript, and the folders of every tree."""
+    """Return the bytes and times of every document, the lines of every transcript, and the folders of every tree."""
     store = home / "shelf"
     folders = {str(path.relative_to(store)): b"" for path in store.glob("*/*/files/**") if path.is_dir()}
     return folders | {
@@ -94,7 +94,7 @@ def documents(home):
 
 
 def records(home):
-    """Every row of a ledger, and whether its audit holds."""
+    """Return every row of a ledger, and whether its audit is valid."""
     ledger = SqliteLedger(str(home))
     try:
         tables = {table.name: ledger.transfer.rows(table) for table in TABLES}
@@ -105,7 +105,7 @@ def records(home):
 
 @pytest.fixture(params=["folder", "postgres"])
 def between(request, tmp_path):
-    """Where it goes on its way back into a folder."""
+    """The folder that it is copied back to."""
     return request.getfixturevalue("postgres_url") if request.param == "postgres" else str(tmp_path / "between")
 
 
@@ -206,7 +206,7 @@ def test_what_was_copied_answers_the_same(full, between, tmp_path, settings, mon
         with pytest.raises(Purged):
             memory.store(WORDS, key="again")
         assert not memory.get("web").quarantined
-        assert [one.path for one in memory.check()] == ["projects/demo/notes/by-hand.md"]  # not UTF-8, there as here
+        assert [one.path for one in memory.check()] == ["projects/demo/notes/by-hand.md"]  # not UTF-8, in both stores
 
 
 def test_a_second_time_nothing_is_brought(full, between, settings):

@@ -1,4 +1,4 @@
-"""Check and status: what is wrong with the home and what mends it; where memory lives and how much there is."""
+"""Check and status: problems of the home and the commands that fix them; where memory is and how much there is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def found(memory, code):
 
 @pytest.fixture
 def pasted(tmp_path, tmp_path_factory):
-    """Runs a fix as a person does who pastes it into a shell: what it needs is there, its editor writes what is right."""
+    """Run a fix as a person who pastes it into a shell: its programs exist, and its editor writes a correct text."""
     programs = tmp_path_factory.mktemp("programs")
     for name, does in {
         "holdfast": f'exec {shlex.quote(sys.executable)} -m holdfast "$@"',
@@ -80,7 +80,7 @@ def test_a_home_that_others_can_read_is_reported_with_the_command_that_mends_it(
 
 @pytest.fixture
 def sealed(sound, home, tmp_path):
-    """The same home where nothing can be written."""
+    """The same home on a read-only disk."""
     place = tmp_path / "sealed"
     place.mkdir()
     sound.close()
@@ -106,7 +106,7 @@ def test_a_file_system_that_lets_nobody_write_is_named_once_and_nobody_else_is_b
 def test_nor_does_the_gateways_part_of_doctor_blame_anybody_there(sealed, home, capsys):
     assert main(["--home", str(home), "agent", "add", "bob", "--role", "operator"]) == 0
     for path in home.glob("ledger.db-*"):
-        path.unlink()  # it cannot be opened without, and they cannot be made
+        path.unlink()  # it cannot be opened without them, and they cannot be created
     capsys.readouterr()
     assert main(["--home", str(sealed), "--project", "demo", "doctor", "--json"]) == 1
     codes = [problem["code"] for problem in json.loads(capsys.readouterr().out)["problems"]]
@@ -353,7 +353,7 @@ TROUBLES = {
 
 
 def _precious(folder):
-    """How often words that a person wrote stand below a folder."""
+    """Return how often words that a person wrote occur below a folder."""
     return sum(path.read_bytes() in (b"precious", b"text") for path in folder.rglob("*") if stat.S_ISREG(path.lstat().st_mode))
 
 
@@ -375,7 +375,7 @@ def test_each_fix_works_as_printed_loses_nothing_and_then_doctor_is_silent(open_
     memory = open_memory(project=project)
     problems = found(memory, code)
     if code == "index_damaged":
-        assert memory.check() == []  # mended on the way
+        assert memory.check() == []  # repaired on the way
     else:
         assert len(problems) == 1, memory.check()
     for problem in problems:
@@ -479,7 +479,7 @@ def test_status_counts_sessions_and_turns(open_memory, home):
     status = memory.status()
     assert (status.sessions, status.turns, status.scopes[0].sessions) == (2, 6, 2)
     assert status.scopes[0].bytes == sum(path.stat().st_size for path in home.rglob("*.jsonl"))
-    assert status.scopes[0].last_write > "2026"  # when it was written, not when it was said
+    assert status.scopes[0].last_write > "2026"  # the time of the write, not of the turn
 
 
 @pytest.mark.promise("D2")
@@ -495,7 +495,7 @@ def test_status_names_the_embedder_and_loads_nothing(child, home, setting):
         """,
         home, HOLDFAST_EMBEDDER=setting,
     )  # fmt: skip
-    assert told == [setting, "", 1, [], not setting.startswith("endpoint:")]  # nobody answers at that port
+    assert told == [setting, "", 1, [], not setting.startswith("endpoint:")]  # no server listens on that port
 
 
 @pytest.mark.promise("D1")

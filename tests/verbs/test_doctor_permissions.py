@@ -1,4 +1,4 @@
-"""Folders and files of a home that its user may not use: doctor names each with what opens it, and looks at the rest."""
+"""Folders and files of a home that its user may not use: doctor names each with its fix, and checks the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = os.geteuid() == 0
-ME = 65534 if ROOT else os.geteuid()  # whom the stranger's process runs as
+ME = 65534 if ROOT else os.geteuid()  # the user of the other process
 NOTES = "shelf/projects/demo/notes"
 LOOK = """
     from holdfast import Memory
@@ -37,7 +37,7 @@ only_root = pytest.mark.skipif(not ROOT, reason="only root can give a file to so
 
 @pytest.fixture
 def theirs(open_memory):
-    """A home of the user whom the stranger's process runs as, where they can reach it: pytest's own folder is closed."""
+    """A home of the user of the other process, where that user can reach it, unlike pytest's own folder."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     memory = open_memory(home=folder / "home", origin="user")
@@ -55,7 +55,7 @@ def theirs(open_memory):
 
 
 def opened_by(fix):
-    """Does what a fix says, as who may."""
+    """Run a fix as a user who may."""
     done = subprocess.run(
         fix.replace("sudo ", "").replace("$(id -u)", str(ME)), shell=True, capture_output=True, text=True, timeout=60
     )
@@ -83,7 +83,7 @@ def test_a_folder_of_another_user_is_to_be_taken_over(child, theirs, place, mode
     os.chown(theirs / place, 12345, -1)
     (theirs / place).chmod(mode)
     stored = child(STORE, theirs, as_nobody=True)
-    assert stored == ("new" if (place, mode) == ("run", 0o755) else "DiskTrouble")  # the locks in it are their own
+    assert stored == ("new" if (place, mode) == ("run", 0o755) else "DiskTrouble")  # the locks in it are the user's own
     [[code, message, fix]] = child(LOOK, theirs, as_nobody=True)
     assert code == "owner" and "belongs to user 12345" in message and fix.startswith("sudo chown -R")
     opened_by(fix)

@@ -1,4 +1,4 @@
-"""D1, S2: doctor looks for secrets in what was said in sessions, the newest first, and says how much it looked at."""
+"""D1, S2: doctor searches transcripts for secrets, the newest first, and reports how much it searched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def problems(memory):
 
 
 def pasted(home, session, text):
-    """A turn as somebody's hand, or a version without a gate, put it there."""
+    """Write a turn by hand, or as a version without validation would."""
     path = home / "shelf" / HERE / f"unknown/{session}.jsonl"
     with path.open("a") as file:
         file.write(json.dumps({"role": "user", "text": text, "id": f"x{len(text)}"}) + "\n")
@@ -26,7 +26,7 @@ def pasted(home, session, text):
 
 
 def make_newer(path, than):
-    """Touch it until the file system says that it changed later."""
+    """Touch the file until the file system gives it a later time."""
     while os.stat(path).st_ctime_ns <= os.stat(than).st_ctime_ns:
         os.utime(path)
 

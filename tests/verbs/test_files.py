@@ -1,4 +1,4 @@
-"""The agent's own tree: searched, read by pieces, edited by six verbs, and rewritten by nobody else."""
+"""The agent's own files: searched, read in pieces, edited by six commands, and never rewritten by Holdfast."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def tree(home):
     return path
 
 
-# --- one tree a scope, indexed and never rewritten (F1) ---------------------------------------------------------------
+# --- one tree per scope, indexed and never rewritten (F1) -------------------------------------------------------------
 
 
 @pytest.mark.promise("F1")
@@ -235,7 +235,7 @@ def test_read_counts_lines_from_one(memory, wrong):
         memory.read("page.md", *wrong)
 
 
-# --- the six verbs (F3) -----------------------------------------------------------------------------------------------
+# --- the six commands (F3) --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F3")
@@ -486,7 +486,7 @@ def test_lines_that_end_as_on_windows_are_told_without_the_end_of_the_last_and_h
         ("# One", ()), ("# One\r\nharbour two", ()), ("# One\r\nharbour two\r\n\r\n# Three\r\nfour\r", ("control",)),
     ]  # fmt: skip
     assert memory.files.view("a.md", (2, 2)) == "harbour two"
-    assert memory.files.view("a.md", (5, 5)) == "four\r"  # which no newline follows
+    assert memory.files.view("a.md", (5, 5)) == "four\r"  # without a newline after it
     (hit,) = memory.recall("harbour", mode="keyword")
     (found,) = memory.search("harbour")
     assert (hit.text, hit.hidden, found.snippet, found.hidden) == ("# One\r\nharbour two\r\n", (), hit.text, ())
@@ -530,7 +530,7 @@ def test_a_blank_overview_counts_as_absent(memory, blank):
 @pytest.mark.promise("F4", "F6")
 def test_the_index_of_a_wiki_is_shown_once_something_is_written_in_it(memory):
     memory.scaffold("wiki")
-    assert memory.brief().text == ""  # nobody wrote anything yet
+    assert memory.brief().text == ""  # not written to yet
     page = memory.files.view("memory/index.md")
     memory.files.create("memory/index.md", page + "- [Releases](memories/releases.md): when and how we release\n")
     text = memory.brief().text
@@ -607,7 +607,7 @@ def test_entries_that_no_page_lists_are_reported_with_the_page_to_write(memory, 
     (problem,) = memory.check()
     assert (problem.code, problem.path) == ("no_overview", "projects/demo/files/MEMORY.md")
     assert "deep/entry.md" in problem.message and str(home / "shelf/projects/demo/files/MEMORY.md") in problem.fix
-    memory.scaffold("wiki")  # whose index nobody wrote in yet
+    memory.scaffold("wiki")  # whose index was not written to yet
     assert [one.path for one in memory.check()] == ["projects/demo/files/memory/index.md"]
     memory.files.create("memory/index.md", "- [Harbour](../deep/entry.md)\n")
     assert memory.check() == []
@@ -657,7 +657,7 @@ def test_what_is_no_text_is_a_typed_error(memory, wrong):
 def test_a_file_may_be_given_as_bytes(open_memory):
     memory = open_memory(origin="user")
     memory.store("something that goes", key="k")
-    memory.purge("k")  # from now on each write is compared with what was purged
+    memory.purge("k")  # from now on each write is compared with purged text
     memory.files.create("b.md", "größe\n".encode())
     assert memory.files.view("b.md") == "größe\n"
     with pytest.raises(InvalidText):

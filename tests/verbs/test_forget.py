@@ -1,4 +1,4 @@
-"""Forget, restore, clear, purge: what is gone, what can come back, and what leaves no byte."""
+"""Forget, restore, clear, purge: what is deleted, what can be restored, and what leaves no byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from holdfast import Conflict, Damaged, InvalidKey, NotFound
 from holdfast.store.files import FileStore
 
-SECRET = "zanzibarqvx7"  # a word that stands nowhere else and that no stemmer shortens
+SECRET = "zanzibarqvx7"  # a word that occurs nowhere else and that no stemmer shortens
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def noted(memory):
 
 
 def holding(home, word=SECRET):
-    """The files of the home in which a word stands, in any case."""
+    """Return the files of the home that contain a word, in upper or lower case."""
     return sorted(
         str(path.relative_to(home))
         for path in home.rglob("*")

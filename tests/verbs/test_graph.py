@@ -1,4 +1,4 @@
-"""The graph of facts: what is linked with what, under any of its names, and how it is drawn."""
+"""The graph of facts: links between entities, under any of their names, and drawings."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_ways_to_declare_an_alias(line):
 def test_an_alias_holds_as_long_as_its_fact():
     facts = [fact("Ada Lovelace", "alias", "Ada", "2026-01-01", "2026-03-01"), fact("Telegram", "owner", "[[Ada]]")]
     assert build_graph(facts, "Ada").start == "Ada Lovelace"
-    later = [one for one in facts if one.valid_to is None]  # as the index gives them as of a later day
+    later = [one for one in facts if one.valid_to is None]  # as the index returns them as of a later day
     assert build_graph(later, "Ada").start == "Ada"
     assert build_graph(later, "Ada Lovelace").entities == ()
 
@@ -193,7 +193,7 @@ def test_a_very_long_chain_is_drawn():
     assert len(find_path(chain, "n3000", "n0")) == 3000
 
 
-# --- against a plain search
+# --- compared with a plain search
 
 LETTERS = "abcdefgh"
 LINKS = st.lists(st.tuples(st.sampled_from(LETTERS), st.sampled_from(LETTERS)), max_size=14)

@@ -1,4 +1,4 @@
-"""Sessions word for word: kept once, whoever brings them, whatever happens meanwhile."""
+"""Transcripts word for word: stored once, from whichever source, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def expand(memory, what, before=3, after=3, session=None):
 
 @pytest.fixture
 def kept(home):
-    """The turns in a session's file, and the file."""
+    """Return the turns in a session's file, and the file."""
 
     def read(path="projects/demo/transcripts/c/s.jsonl"):
         lines = (home / "shelf" / path).read_bytes().splitlines(keepends=True)
@@ -71,7 +71,7 @@ def lines_of(rows):
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
-# --- keeping ----------------------------------------------------------------------------------------------------------
+# --- storing ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("H1")
@@ -212,7 +212,7 @@ def test_switched_off_nothing_is_read_or_written(open_memory, home, monkeypatch,
     assert [path.name for path in (home / "shelf").rglob("*.jsonl")] == ["s.jsonl"]
 
 
-# --- bringing in ------------------------------------------------------------------------------------------------------
+# --- importing --------------------------------------------------------------------------------------------------------
 
 SOURCES = {
     "claude-code": (lines_of(claude_lines()), "s-1", "x.jsonl", 5),
@@ -332,7 +332,7 @@ def test_a_large_transcript_needs_little_memory(tmp_path, child, home, form):
     assert grown < 50 * 1024, f"{grown:,} KiB"
 
 
-# --- crashes and crowds -----------------------------------------------------------------------------------------------
+# --- crashes and concurrency ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1, 5, 40])
@@ -468,7 +468,7 @@ def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(home, k
     acknowledged = {}
     for life in range(6):
         running = writers(home, 100_000, [f"w{life}a", f"w{life}b"])
-        for one in running:  # until it has begun
+        for one in running:  # until it has started
             acknowledged[one.args[4]] = int(one.stdout.readline() or -1)
         time.sleep(0.02 * life)
         for one in running:
@@ -486,7 +486,7 @@ def test_writers_killed_at_random_moments_lose_nothing_they_acknowledged(home, k
     assert wanted and wanted <= set(ids)
 
 
-# --- reading around ---------------------------------------------------------------------------------------------------
+# --- reading around a turn --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -543,7 +543,7 @@ def test_what_means_nothing_is_an_error_before_any_work(talk, what, before, afte
         expand(talk, what, before, after)
 
 
-# --- for the catalogue ------------------------------------------------------------------------------------------------
+# --- for the index ----------------------------------------------------------------------------------------------------
 
 
 def test_the_census_names_every_session_and_changes_with_it(memory, home, kept):
@@ -625,7 +625,7 @@ def test_each_session_goes_to_the_project_that_its_transcript_names(home, tmp_pa
 
 @pytest.fixture
 def program_in(home):
-    """Runs a command in a folder; gives what it printed."""
+    """Run a command in a folder and return its output."""
 
     def run(folder, *words):
         done = subprocess.run(

@@ -1,7 +1,7 @@
-"""Whose memory it is, through every door: who must see a note sees it every way that door has, and nobody else sees it any way.
+"""Isolation through every interface: callers that must see a note see it in every way, and no other caller sees it.
 
-Real repositories, real processes. A door is one more class below: how a caller keeps something through it (if it can), and all
-the ways it looks; each test then runs through it too.
+Real repositories, real processes. To add an interface, add a class below: how a caller stores something through it (if
+possible), and all its ways to read; each test then runs with it too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUBJECT = "Harbour"
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: where, with which program, in which session, as which agent."""
+    """A caller: its folder, client, session and agent."""
 
     folder: str
     client: str = ""
@@ -44,7 +44,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Thing:
-    """What was kept: the text that nobody else may see, and every place where it stands."""
+    """What was stored: the text that no other caller may see, and every place that contains it."""
 
     scope: str
     text: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -56,7 +56,7 @@ class Thing:
 
 
 def keep(home, caller, scope):
-    """A note, a file, a fact and a turn, kept from Python."""
+    """Store a note, a file, a fact and a turn with the library."""
     thing = Thing(scope)
     with caller.memory(home) as memory:
         path = memory.store(thing.note, key=KEY, scope=scope).note.path
@@ -66,7 +66,7 @@ def keep(home, caller, scope):
     return Thing(scope, thing.text, path.removesuffix(f"/notes/{KEY}.md"))
 
 
-# --- the doors --------------------------------------------------------------------------------------------------------
+# --- the interfaces ---------------------------------------------------------------------------------------------------
 
 STORE_IN_PYTHON = """
 import sys
@@ -125,7 +125,7 @@ class Python:
         asked = {"home": str(self.home), "who": who, "folder": thing.folder, "scope": thing.scope}
         done = run([sys.executable, "-c", IN_PYTHON, json.dumps(asked)], self.elsewhere, os.environ)
         said = json.loads(done.stdout)
-        if thing.scope in ("session", "agent"):  # a file is read by everybody in the project: theirs is in none
+        if thing.scope in ("session", "agent"):  # everyone in the project reads the file: their notes are in none
             assert thing.text not in said.pop("render")
         return said
 
@@ -162,7 +162,7 @@ class CommandLine:
 
 
 class Hook:
-    """What a client's hook tells the model when a session starts, and with a prompt."""
+    """What a client's hook shows the model when a session starts, and with a prompt."""
 
     client, start, prompt = "claude-code", "SessionStart", "UserPromptSubmit"
 
@@ -177,7 +177,7 @@ class Hook:
         ways = {"start": (self.start, {"source": "startup"}), "prompt": (self.prompt, question)}
         said = {}
         for name, (event, more) in ways.items():
-            # a session of its own for each, since what was shown to one is not shown to it again
+            # a new session for each, because notes are shown to a session once
             session = caller.session or f"{name}-{uuid.uuid4().hex}"
             heard = {"hook_event_name": event, "cwd": caller.folder, "session_id": session, **more}
             if name == "prompt" and caller.session:
@@ -196,7 +196,7 @@ class Hook:
 
 
 class HookWithParts(Hook):
-    """The same of a client that can only be told something with a prompt."""
+    """The same for a client that can add text only with a prompt."""
 
     client = "kimi"
 
@@ -205,7 +205,7 @@ class HookWithParts(Hook):
 
 
 class Mcp:
-    """The server on stdio; how it learns of the project is what differs below."""
+    """The server on stdio; the subclasses differ in how it learns the project."""
 
     def __init__(self, home, elsewhere):
         self.home, self.elsewhere = home, elsewhere
@@ -272,7 +272,7 @@ class McpByEnvironment(Mcp):
 
 
 class McpByArgument(Mcp):
-    """One server for all folders of a session and agent: nothing but the argument tells them apart."""
+    """One server for all folders of a session and agent: only the argument distinguishes them."""
 
     def _given(self, caller, given):
         return {**given, "folder": caller.folder}
@@ -285,7 +285,7 @@ class McpByArgument(Mcp):
 
 
 class Server:
-    """A server in a process of its own, spoken to line by line. It stands in a folder that is nobody's project."""
+    """A server in a process of its own, used line by line. It runs in a folder that is not a project."""
 
     def __init__(self, door, caller):
         words = [sys.executable, "-m", "holdfast", "mcp", *(["--client", caller.client] if caller.client else [])]
@@ -322,7 +322,7 @@ class Server:
 
 
 class Resident:
-    """The process that stays: asked by the command without a word, and straight over its socket."""
+    """The resident process: used by the command without options, and directly over its socket."""
 
     def __init__(self, home, elsewhere):
         self.home = home
@@ -347,14 +347,14 @@ class Resident:
 DOORS = [Python, CommandLine, McpByRoots, McpByEnvironment, McpByArgument, Hook, HookWithParts, Resident]
 FAST = [Python, CommandLine, McpByRoots, Hook]
 WRITING = [door for door in DOORS if hasattr(door, "keep")]
-OF_ONE_KIND = [door for door in DOORS if door not in (McpByEnvironment, HookWithParts)]  # these differ in the project only
+OF_ONE_KIND = [door for door in DOORS if door not in (McpByEnvironment, HookWithParts)]  # these differ only in the project
 
 
 def run(words, folder, env, stdin=""):
     return subprocess.run(words, cwd=folder, env=dict(env), input=stdin, capture_output=True, text=True, timeout=120)
 
 
-# --- the world --------------------------------------------------------------------------------------------------------
+# --- repositories and folders -----------------------------------------------------------------------------------------
 
 
 def git(*words, cwd):
@@ -373,13 +373,13 @@ class World:
     other: str  # a repository of another remote, of the same name
     bare: str  # a repository without a remote
     inner: str  # another repository inside the clone
-    plain: str  # no repository
-    elsewhere: str  # where servers stand
+    plain: str  # not a repository
+    elsewhere: str  # where servers run
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """Repositories and folders; nothing in them is changed by any test."""
+    """Repositories and folders; no test changes them."""
     root = tmp_path_factory.mktemp("world")
     paths = {name: root / name / "one" for name in World.__dataclass_fields__}
     for name in ("clone", "other", "bare"):
@@ -402,7 +402,7 @@ def world(tmp_path_factory):
 
 @pytest.fixture
 def opened(home, world):
-    """Opens doors and closes them when the test is over."""
+    """Open interfaces; they are closed after the test."""
     doors = []
 
     def open_(door):
@@ -435,7 +435,7 @@ def assert_blind(door, caller, thing):
     assert {way: text for way, text in said.items() if thing.text in text} == {}
 
 
-# --- who sees what ----------------------------------------------------------------------------------------------------
+# --- which callers see what -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N8")
@@ -491,7 +491,7 @@ def test_what_is_global_is_seen_by_all(kind_of_door, world, home):
     assert_sees(kind_of_door, Caller(world.other, session="s", agent="a"), thing)
 
 
-# --- who can do what --------------------------------------------------------------------------------------------------
+# --- which callers can do what ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N8")

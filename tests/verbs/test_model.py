@@ -1,12 +1,12 @@
-"""The verbs, in any order, against a plain dict: whatever happens, both say the same.
+"""The verbs in random order, compared with a model that is a plain dict.
 
-The oracle knows nothing of files, indexes or SQL. It is a dict from (scope folder, key) to the versions of a note, the
-newest first, and a list of what was forgotten. Every version has a word of its own, so that a recall of that word must
-find exactly the notes whose visible version has it.
+The model knows nothing of files, indexes or SQL. It is a dict from (scope folder, key) to the versions of a note, the newest
+first, and a list of forgotten notes. Every version has a unique word, so that a recall of that word must find exactly the
+notes whose visible version has it.
 
-A run can be repeated: as many lives (`--model-examples`) are always the same lives, unless `--hypothesis-seed` asks for
-others. A life that fails is shown as it was led: looking for a shorter one takes up to five minutes, many times the work of
-the whole run, and is done only with `--model-shrink`.
+A run can be repeated: the same number of examples (`--model-examples`) is always the same examples, unless `--hypothesis-seed`
+asks for others. A failing example is shown as it ran: searching for a shorter one takes up to five minutes, many times the
+work of the whole run, and is done only with `--model-shrink`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast import Conflict, Memory, NotFound, UsageError
 from holdfast.base import dates
 
 DAY = 86400
-START = 1_777_636_800  # noon of the first of May 2026
+START = 1_777_636_800  # noon of 1 May 2026
 CALLERS = [("p1", "s1", "a1"), ("p1", "s2", "a2"), ("p2", "s1", "a2"), ("p2", "s2", "a1")]
 KEYS = ["alpha", "gamma-ray"]
 SUBJECTS = ["thing"]
@@ -52,25 +52,25 @@ all_keys = st.sampled_from([*KEYS, *SUBJECTS])
 
 
 class Version:
-    """One text of a note, on both clocks."""
+    """One text of a note, with its two times."""
 
     def __init__(self, text, type, tags, recorded, valid_from, valid_to, agent):
         self.text, self.type, self.tags, self.agent = text, type, tags, agent
         self.recorded, self.valid_from, self.valid_to, self.closed = recorded, valid_from, valid_to, None
 
     def end(self, replaced, known_at):
-        """When it ended, as far as was known."""
+        """Return when it ended, as far as was known."""
         return self.closed if replaced is not None and (known_at is None or replaced <= known_at) else self.valid_to
 
 
 class Kept:
-    """A note: its versions, newest first, and what belongs to all of them."""
+    """A note: its versions, newest first, and the properties of all of them."""
 
     def __init__(self, versions, pinned, created, facts=()):
         self.versions, self.pinned, self.created, self.facts = versions, pinned, created, list(facts)
 
     def at(self, as_of, known_at):
-        """The newest version recorded by `known_at` that covers `as_of`."""
+        """Return the newest version recorded by `known_at` that covers `as_of`."""
         replaced = None
         for version in self.versions:
             known = known_at is None or version.recorded <= known_at
@@ -82,7 +82,7 @@ class Kept:
 
 
 class Model(RuleBasedStateMachine):
-    """Lives of four callers in one home."""
+    """Random calls of four callers in one home."""
 
     folder: Path
 
@@ -105,7 +105,7 @@ class Model(RuleBasedStateMachine):
             for memory in self.memories.values():
                 memory.close()
 
-    # --- the world ----------------------------------------------------------------------------------------------------
+    # --- setup --------------------------------------------------------------------------------------------------------
 
     def memory(self, caller):
         if caller not in self.memories:
@@ -149,7 +149,7 @@ class Model(RuleBasedStateMachine):
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, caller, where, text, given):
-        """What a store must do to the dict; the action it must say."""
+        """Apply a store to the dict and return the action that it must report."""
         now, agent = self.now(), CALLERS[caller][2]
         start, end = given.get("valid_from"), given.get("valid_to")
         if where not in self.notes:
@@ -224,7 +224,7 @@ class Model(RuleBasedStateMachine):
         pause=st.sampled_from([0, 1, DAY, 3 * DAY]),
     )
     def store_a_series(self, caller, scope, key, spans, pause):
-        """Several versions of one note, dated one way and another."""
+        """Store several versions of one note with different dates."""
         where = (self.place(caller, scope), key)
         for start, length in spans:
             text = f"{self.word()} of a series"
@@ -340,7 +340,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(caller=callers, scope=scopes, key=keys, new_key=keys, how=st.sampled_from(["edit", "edit", "move", "remove"]))
     def by_hand(self, caller, scope, key, new_key, how):
-        """What a person does to a file; one that is not there yet is written."""
+        """Change a file as a person would; create it if it does not exist."""
         where, target = (self.place(caller, scope), key), (self.place(caller, scope), new_key)
         if where not in self.notes:
             self.write_by_hand(where)
@@ -363,7 +363,7 @@ class Model(RuleBasedStateMachine):
     def edit_by_hand(self, where):
         version, text = self.notes[where].versions[0], f"{self.word()} by hand"
         self.write(where, self.path(where).read_text().replace(version.text, text, 1))
-        if self.notes[where].created is None:  # it dates itself by its file
+        if self.notes[where].created is None:  # it is dated by its file
             version.recorded = version.valid_from = self.now()
         version.text = text
 
@@ -371,11 +371,11 @@ class Model(RuleBasedStateMachine):
         self.path(where).write_text(text)
         os.utime(self.path(where), (self.seconds, self.seconds))
 
-    # --- the house ----------------------------------------------------------------------------------------------------
+    # --- maintenance --------------------------------------------------------------------------------------------------
 
     @rule(caller=callers, how=st.sampled_from(["reindex", "reopen", "delete the index", "delete it but for its log"]))
     def shake(self, caller, how):
-        """Things that must change nothing."""
+        """Do things that must change nothing."""
         if how == "reindex":
             assert self.memory(caller).reindex().notes == len(self.notes)
         elif how == "reopen":
@@ -389,7 +389,7 @@ class Model(RuleBasedStateMachine):
     def turn_the_clock(self, seconds):
         self.seconds += seconds
 
-    # --- asking -------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def agrees(self, note, where, version):
         kept = self.notes[where]
@@ -400,7 +400,7 @@ class Model(RuleBasedStateMachine):
         assert note.versions == len(kept.versions)
 
     def agree_on_notes(self, caller, scope):
-        """`get`, `history` and `list`."""
+        """Check `get`, `history` and `list`."""
         memory = self.memory(caller)
         for key in [*KEYS, *SUBJECTS]:
             where = self.nearest(caller, scope, key)
@@ -425,7 +425,7 @@ class Model(RuleBasedStateMachine):
         assert order == sorted(order, reverse=True)
 
     def agree_on_then(self, caller, scope, as_of, known_at):
-        """`get` as it was, or as it was known."""
+        """Check `get` as of a time, or as known at a time."""
         for key in [*KEYS, *SUBJECTS]:
             where = self.nearest(caller, scope, key)
             version = self.notes[where].at(as_of or known_at, known_at) if where else None
@@ -439,7 +439,7 @@ class Model(RuleBasedStateMachine):
             assert (note.updated, note.valid_from) == (version.recorded, version.valid_from)
 
     def agree_on_recall(self, caller, scope, words, as_of=None, known_at=None, type=None, tags=()):
-        """`recall` finds exactly the visible versions that have the word; without a word, all of them."""
+        """Check that `recall` finds exactly the visible versions that have the word; without a word, all of them."""
         asked = {"scope": scope, "as_of": as_of, "known_at": known_at, "type": type, "tags": list(tags), "limit": 100}
         for word in [*words, None]:
             answer = self.memory(caller).recall(word or "", mode="keyword" if word else "recent", **asked)
@@ -471,8 +471,8 @@ class Model(RuleBasedStateMachine):
         return kept.versions[0] if end is None or end > dates.format_timestamp(self.seconds) else None
 
     def agree_on_facts(self, caller, scope, subject, as_of, history):
-        """Each note states its own facts; of several notes that state the same label of a subject, one of a nearer scope with a
-        newer line takes the place of the others."""
+        """Check facts: each note states its own; of several notes that state the same label of a subject, one of a nearer
+        scope with a newer line replaces the others."""
         moment = as_of or dates.format_timestamp(self.seconds)
         told = self.memory(caller).facts(subject, as_of=as_of, scope=scope, history=history)
         if history:
@@ -512,7 +512,7 @@ class Model(RuleBasedStateMachine):
         told = [f"{self.kind(where[0])}/{where[1]}" for where in visible if self.shown(visible[where], None, None)]
         assert set(brief.shown) <= set(told)
         counted = len(brief.shown) + len(brief.listed) + brief.left_out
-        assert counted <= len(told)  # a note whose facts others state anew is not told of
+        assert counted <= len(told)  # a note whose facts other notes state again is not shown
         assert len(brief.text) <= 6300
 
     @rule(
@@ -525,7 +525,7 @@ class Model(RuleBasedStateMachine):
         chance=st.randoms(use_true_random=False),
     )
     def ask(self, caller, scope, type, tags, subject, history, chance):
-        """One question of each kind, with filters."""
+        """Ask one question of each kind, with filters."""
         as_of, known_at = self.moment(chance), self.moment(chance)
         self.agree_on_recall(caller, scope, self.some_words(chance), None, None, type, tags)
         self.agree_on_recall(caller, scope, self.some_words(chance), as_of, chance.choice([None, known_at]), type, tags)
@@ -534,7 +534,7 @@ class Model(RuleBasedStateMachine):
 
     @invariant()
     def all_questions_agree(self):
-        """After every third step somebody asks everything; in between, changes pile up."""
+        """After every third step, check every query; in between, changes accumulate."""
         self.steps += 1
         if self.steps % 3:
             return
@@ -552,7 +552,7 @@ class Model(RuleBasedStateMachine):
         self.agree_on_the_briefing(caller)
 
     def some_words(self, chance):
-        """The newest word, any word, and one of a note that is there."""
+        """Yield the newest word, any word, and one of an existing note."""
         words = [f"w{self.words}", f"w{chance.randint(0, self.words)}"]
         if self.notes:
             versions = self.notes[chance.choice(sorted(self.notes))].versions
@@ -561,7 +561,7 @@ class Model(RuleBasedStateMachine):
         return words
 
     def moment(self, chance):
-        """Near one at which something happened."""
+        """Return a time near one at which something happened."""
         then = datetime.strptime(chance.choice(self.moments[-8:]), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
         return dates.format_timestamp(then + chance.choice([0, 0, -1, 1, DAY, -DAY, 5 * DAY, -5 * DAY, 15 * DAY]))
 
@@ -571,7 +571,7 @@ class Model(RuleBasedStateMachine):
 
     @initialize(first=st.lists(st.tuples(callers, scopes, keys), max_size=6))
     def begin(self, first):
-        """Not every life starts in an empty home."""
+        """Start some examples with a filled home."""
         for caller, scope, key in first:
             text = f"{self.word()} begins"
             self.memory(caller).store(text, key=key, scope=scope)
@@ -586,7 +586,7 @@ class Model(RuleBasedStateMachine):
         assert there == set(self.notes)
 
     def home_agrees(self):
-        """At the end of a life: nothing half-written, nothing to report, and a stranger sees the same."""
+        """At the end of an example: no temporary file, no problem to report, and a new caller sees the same."""
         if not self.home.exists():
             assert not self.notes
             return
@@ -603,9 +603,9 @@ class Model(RuleBasedStateMachine):
 
 @pytest.mark.promise("N1", "N4", "N8", "N10", "T1", "T3")
 @pytest.mark.timeout(1200)
-@pytest.mark.hypothesis  # the battery leads many more lives
+@pytest.mark.hypothesis  # the battery runs many more examples
 def test_the_verbs_agree_with_a_plain_dict_whatever_happens(request, tmp_path, monkeypatch):
-    monkeypatch.setattr(dates, "clock", dates.clock)  # put back afterwards what each life replaces
+    monkeypatch.setattr(dates, "clock", dates.clock)  # restore afterwards what each example replaces
     monkeypatch.setattr(Model, "folder", tmp_path, raising=False)
     asked = request.config.getoption
     run_state_machine_as_test(

@@ -42,7 +42,7 @@ def repository(tmp_path):
 
 @pytest.fixture(params=["home", "postgres"])
 def at(request, home):
-    """Opens the memory of a folder, in a home or in PostgreSQL; a new one each time, as each command does."""
+    """Open the memory of a folder, in a home or in PostgreSQL; a new one each time, as each command does."""
     given = {"store": request.getfixturevalue("postgres_url")} if request.param == "postgres" else {}
     opened = []
 
@@ -280,7 +280,7 @@ def test_processes_that_write_an_id_at_once_agree(repository):
 
 @pytest.fixture
 def lost(home, tmp_path):
-    """The notes of a plain folder that was renamed: nothing in the new one says which it was."""
+    """The notes of a plain folder that was renamed: nothing in the new one identifies it."""
     folder = tmp_path / "before"
     folder.mkdir()
     with Memory(home, cwd=folder) as memory:
@@ -315,7 +315,7 @@ def test_project_list_says_where_each_project_was_last_seen(lost, holdfast, tmp_
     holdfast(folder, "store", "text")
     clone = repository("clone", URL)
     holdfast(clone, "store", "of a clone")
-    shutil.rmtree(clone)  # found again with the next clone of that remote: not gone
+    shutil.rmtree(clone)  # found again with the next clone of that remote: not lost
     listed = {one["id"]: one for one in json.loads(holdfast(folder, "project", "list", "--json")[1])}
     assert len(listed) == 3
     assert listed[id]["folders"] == [str(tmp_path / "before")] and listed[id]["gone"] and listed[id]["notes"] == 1
@@ -400,7 +400,7 @@ def test_adopt_says_what_is_wrong(at, tmp_path):
         at(tmp_path, origin="agent", project="other").adopt("mine")
 
 
-# --- a project that is not there --------------------------------------------------------------------------------------
+# --- a project that does not exist ------------------------------------------------------------------------------------
 
 
 def test_an_empty_project_is_rejected(holdfast, tmp_path, home):

@@ -1,4 +1,4 @@
-"""Purge: what is gone stays gone, whoever brings it back; what cannot be done yet is said; and a receipt is kept of it all."""
+"""Purge: purged text cannot be stored again by any caller; what cannot be done yet is reported; and a receipt is stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery is beside the package, not in it
 
 from battery import purge as battery_purge
 from battery.workspace import Workspace
@@ -26,19 +26,19 @@ from holdfast.verbs import quarantine
 from holdfast.verbs.purge.patterns import Patterns, encode_all_ways
 
 WORD = "zanzibarqvx7"
-LINE = f"the harbour code of {WORD} is forty-two and a half"  # long enough to be known again by itself
+LINE = f"the harbour code of {WORD} is forty-two and a half"  # long enough to be recognised by itself
 TEXT = f"# Harbour\n\n{LINE}\nand nothing else matters"
 
 
 def spellings(word=WORD):
-    """A word in the six ways in which it might stand somewhere."""
+    """Return a word in the six encodings in which a file may contain it."""
     data = word.encode()
     alike = [base64.b64encode(bytes(shift) + data)[4 : (shift + len(data)) * 8 // 6 - 1] for shift in range(3)]
     return [data, word.encode("utf-16-le"), word.encode("utf-16-be"), data.hex().encode(), data.hex().upper().encode(), *alike]
 
 
 def holding(home, word=WORD):
-    """The files of the home in which a word stands, in any spelling."""
+    """Return the files of the home that contain a word, in any encoding."""
     found = []
     for path in sorted(home.rglob("*")):
         if path.is_file() and not path.is_symlink():
@@ -50,13 +50,13 @@ def holding(home, word=WORD):
 
 @pytest.fixture
 def purged(memory):
-    """A note that is gone, and its receipt."""
+    """A purged note and its receipt."""
     memory.store(TEXT, key="k")
     memory.store("something else stays", key="other")
     return memory.purge("k")
 
 
-# --- coming back ------------------------------------------------------------------------------------------------------
+# --- storing it again -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N10")
@@ -138,7 +138,7 @@ def test_a_trashed_note_that_says_it_too_cannot_be_restored_once_it_was_purged_e
     with open(os.path.join(trash, name), "rb") as file:
         data = file.read()
     memory.purge("k")
-    with open(os.path.join(trash, name), "wb") as file:  # out of a backup
+    with open(os.path.join(trash, name), "wb") as file:  # from a backup
         file.write(data)
     with pytest.raises(Purged):
         memory.restore("k")
@@ -209,7 +209,7 @@ def test_the_sign_that_something_was_purged_is_put_up_again(purged, memory, home
         memory.store(TEXT, key="k")
 
 
-# --- what was said in sessions ----------------------------------------------------------------------------------------
+# --- turns of sessions ------------------------------------------------------------------------------------------------
 
 
 def said(memory, session="s", texts=(f"please remember: {LINE}", "ok, I will keep that", f"{LINE}", "and now?")):
@@ -296,7 +296,7 @@ def test_a_purge_of_a_session_reaches_the_trash(memory, home):
     assert holding(home) == []
 
 
-# --- a text wherever it stands ------------------------------------------------------------------------------------------
+# --- a text wherever it occurs ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -411,7 +411,7 @@ def test_where_git_keeps_the_home_the_receipt_says_what_its_history_holds_and_th
 
 @pytest.fixture
 def reader(home):
-    """Another program that reads the index, and does not stop."""
+    """Another program that keeps a read transaction of the index open."""
     opened = []
 
     def read():
@@ -475,7 +475,7 @@ def test_a_purge_that_was_cut_short_is_told_with_the_command_that_ends_it(memory
     assert memory.check() == []
 
 
-# --- against others, and in every spelling: smaller runs of what `python -m battery purge` does ------------------------------
+# --- concurrency, and every encoding: smaller runs of what `python -m battery purge` does ------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -512,7 +512,7 @@ def test_the_search_for_canaries_sees_every_spelling(tmp_path):
     assert len(battery_purge.find_needles(tmp_path, needles)[0]) >= len(needles[0])
 
 
-# --- what is looked for -------------------------------------------------------------------------------------------------------
+# --- search patterns ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
@@ -604,7 +604,7 @@ def test_our_own_sentences_are_not_masked_though_a_key_stands_in_them(memory):
     assert kept.beyond_reach == receipt.beyond_reach and kept.key.startswith("(")
 
 
-# --- what a review found ------------------------------------------------------------------------------------------------------
+# --- findings of a review -----------------------------------------------------------------------------------------------------
 
 SECRET = "ghp_" + "x7Kq2mV9bT4nR8sL1pZ6wY3cD5fG0hJ2aQ8e"
 MANY = f"# Harbour\n{LINE}\nand nothing else matters here either"
@@ -659,7 +659,7 @@ def test_a_note_that_says_what_a_late_turn_of_a_long_session_said_stays_readable
 
 @pytest.fixture
 def cut_short(monkeypatch):
-    """Runs a purge that ends right after it has been written down."""
+    """Run a purge that ends right after it has been recorded."""
 
     def run(way):
         def fails(*_, **__):
@@ -864,7 +864,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
         tried.set()
 
     def slowly(*given):
-        if restoring.ident is None:  # the notes were looked at, and now the trash is
+        if restoring.ident is None:  # the notes were searched, and now the trash is
             restoring.start()
             assert tried.wait(60)
         return list_trash(*given)
@@ -885,7 +885,7 @@ def test_a_note_that_is_restored_just_when_a_purge_looks_for_it_is_purged(memory
 
 
 def on_its_way(monkeypatch, owner, asks, write):
-    """A thread that has asked whether it may write, and does so as soon as somebody waits for its lock, or is told to."""
+    """A thread that has passed the check, and writes as soon as another one waits for its lock or the test allows it."""
     asked, goes_on = threading.Event(), threading.Event()
     ask, acquire = getattr(owner, asks), Lock.acquire
 
@@ -1003,7 +1003,7 @@ def test_a_session_that_goes_on_is_not_claimed_to_have_no_file(memory, open_memo
 
 @pytest.fixture
 def run(home, tmp_path):
-    """Types a command; gives its exit code."""
+    """Run a command and return its exit code."""
 
     def typed(*words, stdin="", **env):
         command = [sys.executable, "-m", "holdfast", *words]
@@ -1027,7 +1027,7 @@ def test_an_agent_at_the_command_line_cannot_purge(memory, run):
     assert memory.get("k").text == TEXT
 
 
-# --- in another dress ---------------------------------------------------------------------------------------------------
+# --- in another form ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N10")

@@ -1,4 +1,4 @@
-"""What others do to sessions and scopes while a purge is under way."""
+"""Changes of sessions and scopes by other processes while a purge is in progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def say(memory, text, session="s1"):
 
 
 def once(monkeypatch, place, name, do):
-    """Something happens just before the first call of this."""
+    """Run a function just before the first call of this one."""
     real, done = getattr(place, name), []
 
     def meanwhile(*given, **named):

@@ -1,4 +1,4 @@
-"""A purge that was cut short, and what keeps it from ending: it is told by name, and ends when that is gone."""
+"""An interrupted purge, and what blocks it: the obstacle is named, and the purge finishes when it is removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = "The harbour code of zanzibarqvx7 is forty-two and a half."
 
 @pytest.fixture
 def cut_short(monkeypatch):
-    """Begins a purge whose process ends when the files are gone, and before anything else is."""
+    """Start a purge whose process ends when the files are deleted, and before anything else is."""
 
     def run(memory, *given, **named):
         with monkeypatch.context() as patched:
@@ -37,7 +37,7 @@ def of_purge(memory):
 
 @pytest.fixture
 def obstacle(home, open_memory):
-    """A folder where another project has its list of notes."""
+    """Put a folder at the path of another project's index.md."""
     open_memory(project="other").store("Words that have nothing to do with it.", key="l")
     path = home / "shelf" / "projects" / "other" / "index.md"
     path.unlink()

@@ -1,4 +1,4 @@
-"""A sample of `python -m battery injection`, and proof that its checks see an escape."""
+"""A sample of `python -m battery injection`, and proof that its checks notice an escape."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery stands beside the package, not in it
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the battery is beside the package, not in it
 
 from battery import hostile_texts, injection
 from battery.hostile_texts import Text

@@ -1,4 +1,4 @@
-"""Recall: filters, modes, sorts, what a hit carries, what is counted; and what an agent is told at the start."""
+"""Recall: filters, modes, orders, the fields of a hit, usage counts; and the start briefing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUERIES = [
 
 @pytest.fixture
 def harbour(open_memory, clock):
-    """A home with some notes about one thing."""
+    """A home with some notes about one subject."""
     memory = open_memory(session="s1", agent="reviewer")
     memory.store("the harbour opens at six", key="opening", tags="hours,ci-cd", type="reference")
     clock.forward(days=1)
@@ -254,7 +254,7 @@ def test_an_index_that_cannot_be_written_is_said_and_the_answer_is_still_right(m
     assert "index" in answer.reason
 
 
-# --- what a hit carries -----------------------------------------------------------------------------------------------
+# --- fields of a hit --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N7", "N13")
@@ -407,7 +407,7 @@ def test_what_is_not_there_is_said_with_the_nearest_key(memory):
     assert raised.value.exit_code == 1
 
 
-# --- what an agent is told (B1, B3, B4) -------------------------------------------------------------------------------
+# --- briefing (B1, B3, B4) --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("B1")

@@ -1,4 +1,4 @@
-"""The briefing in a file that a client reads: a block of ours in a person's text (B5)."""
+"""The briefing in a file that a client reads: a block of Holdfast in a person's text (B5)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_file_that_many_read_shows_nothing_of_one_session_or_one_agent(open_me
     shown = [scope for scope in ("session", "agent", "project", "global") if f"Known to the {scope}." in text]
     assert shown == ["project", "global"]
     memory.store("Another.", key="another", scope="session")
-    memory.forget("another", scope="session")  # which renders anew
+    memory.forget("another", scope="session")  # which renders again
     assert page.read_text() == text
 
 

@@ -1,4 +1,4 @@
-"""Retention: what was not touched for its scope's time is archived, never deleted."""
+"""Retention: a note that was not updated or used for its scope's time is archived, never deleted."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_restored_note_is_not_archived_again_at_once(memory, clock):
     clock.forward(days=91)
     memory.retain()
     memory.restore("k")
-    os.unlink(memory.home + "/ledger.db")  # its file says so itself
+    os.unlink(memory.home + "/ledger.db")  # its file itself says so
     memory.retain()
     assert keys(memory.list()) == ["k"]
 

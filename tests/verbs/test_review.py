@@ -1,4 +1,4 @@
-"""Review: a person approves, rejects or edits what is in quarantine; an agent never (S3)."""
+"""Review: a person approves, rejects or edits quarantined notes; an agent may not (S3)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_approval_a_person_wrote_for_another_text_counts_for_nothing(memory, 
 
 
 def at_a_terminal(home, cwd, keys, *words, **more):
-    """Run a command at a terminal of its own, and type a key each time it asks."""
+    """Run a command in a terminal of its own, and type a key each time it asks."""
     env = {name: value for name, value in os.environ.items() if name not in config.AGENTS} | {"TERM": "dumb", **more}
     pid, fd = pty.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""What waits for a person in scopes that are not theirs: listed with whose it is, and decided from there, by every door."""
+"""Review of scopes that are not the person's own: listed with their owner, and decided there, through every interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACES = [Scope("agent", "ada"), Scope("agent", "ben"), Scope("global"), Scope("
 
 @pytest.fixture
 def scattered(home, tmp_path):
-    """A note of the web in every kind of scope; the same key in all of them, and one of its own in one."""
+    """A note from the web in every kind of scope; the same key in all of them, and a unique key in one."""
     for place in PLACES:
         given = {place.kind: place.id} if place.id else {}
         with Memory(home, cwd=tmp_path, **{"project": "demo", **given}) as memory:
@@ -113,7 +113,7 @@ def test_the_operator_of_a_gateway_sees_and_decides_what_waits_everywhere(scatte
     rest = gateway.operator.get(f"/v1/review?everywhere=true&cursor={found['next']}").json["notes"]
     notes = [*found["notes"], *rest]
     assert sorted((str(Scope(**note["scope"])), note["key"]) for note in notes) == EVERY
-    assert gateway.operator.get("/v1/review").json["waiting"] == 1  # of the operator's own
+    assert gateway.operator.get("/v1/review").json["waiting"] == 1  # the operator's own
     for note in notes[:2]:
         whose = {note["scope"]["kind"]: note["scope"]["id"]} if note["scope"]["id"] else {}
         path = f"/v1/review/{note['scope']['kind']}/{note['key']}/approve"
@@ -137,8 +137,8 @@ def test_no_other_token_sees_what_waits_everywhere_and_nobody_asks_for_an_agent_
     assert gateway.agent("a").get("/v1/review?everywhere=true").code == "denied"
     missing = gateway.operator.get("/v1/review?agent=nosuch")
     assert (missing.status, missing.code) == (404, "not_found") and "GET /agents" in missing.json["fix"]
-    assert gateway.operator.get("/v1/review?agent=a").json["waiting"] == 1  # let in, and kept nothing: what is global waits
-    assert gateway.operator.get("/v1/review?agent=ben").json["waiting"] == 3  # kept something, and was never let in
+    assert gateway.operator.get("/v1/review?agent=a").json["waiting"] == 1  # added, but stored nothing: the global note
+    assert gateway.operator.get("/v1/review?agent=ben").json["waiting"] == 3  # stored notes, but was never added
     assert gateway.operator.get("/v1/review?agent=ben&everywhere=true").code == "usage"
 
 

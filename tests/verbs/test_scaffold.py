@@ -1,4 +1,4 @@
-"""Scaffolds: trees of template files, made only when asked for, only where they are missing, and never over anything."""
+"""Scaffolds: trees of template files, created only on request, only where they are missing; nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def tree(home):
 
 
 def marks(folder):
-    """What any change of anything below would change."""
+    """Return a state that any change below the folder changes."""
     return {path: (info.st_ino, info.st_ctime_ns, info.st_size) for path in folder.rglob("*") if (info := path.lstat())}
 
 
-# --- what is made -----------------------------------------------------------------------------------------------------
+# --- what is created --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F6")
@@ -109,7 +109,7 @@ def test_the_wiki_says_how_it_is_kept(rule):
     assert rule in (TEMPLATES / "wiki/memory/system/definition.md").read_text()
 
 
-# --- what is there stays ----------------------------------------------------------------------------------------------
+# --- existing files stay ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("F6")

@@ -1,4 +1,4 @@
-"""Storing: types, keys, versions, tags, the gate, provenance, and the files it makes."""
+"""Storing: types, keys, versions, tags, validation, provenance, and the files that are written."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def test_a_tag_that_could_break_a_line_is_refused_or_trimmed_and_never_kept(memo
         assert truth() == {}
 
 
-# --- what is refused (N6, S1) -----------------------------------------------------------------------------------------
+# --- what is rejected (N6, S1) ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("N6", "S1")
@@ -468,7 +468,7 @@ def test_every_timestamp_is_utc_to_the_second(memory):
     assert memory.history("k")[1].valid_from == "2026-02-28T22:30:00Z"
 
 
-# --- many at once -----------------------------------------------------------------------------------------------------
+# --- bulk writes ------------------------------------------------------------------------------------------------------
 
 
 def test_many_notes_are_kept_at_once_and_answered_in_their_order(memory, open_memory):
@@ -533,7 +533,7 @@ def test_pinned_notes_are_listed_first_and_stay_pinned_until_unpinned(memory, cl
     assert memory.list()[0].key == "newer"
 
 
-# --- the text, exactly ------------------------------------------------------------------------------------------------
+# --- the exact text ---------------------------------------------------------------------------------------------------
 
 _NASTY = (
     st.lists(
@@ -687,7 +687,7 @@ def test_a_store_leaves_nothing_beside_the_note(memory, home, no_temp_left):
 
 @pytest.fixture
 def steps(monkeypatch):
-    """What was asked of the disk, in order."""
+    """Record the flushes and renames on disk, in order."""
     told = []
 
     def hear(name, show):

@@ -1,4 +1,4 @@
-"""Time and facts: what was true when, what was known when, and the dated lines that say so."""
+"""Time and facts: what was true when, what was known when, and the dated lines that state it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def texts(answer):
 
 @pytest.fixture
 def colours(memory, clock):
-    """The door was red from March, is said on 1 May; green from June, is said on 10 June."""
+    """A door that was red from March, as recorded on 1 May, and green from June, as recorded on 10 June."""
     memory.store("the door is red", key="door", valid_from="2026-03-01")
     clock.set("2026-06-10T09:00:00Z")
     memory.store("the door is green", key="door", valid_from="2026-06-01")
     return memory
 
 
-# --- two clocks (T1) --------------------------------------------------------------------------------------------------
+# --- two times (T1) ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("T1")

@@ -1,4 +1,4 @@
-"""Where a note came from and where it went, and everything that one source touched (N13, S3)."""
+"""Where a note came from, where it was shown, and everything that one source affected (N13, S3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def person(open_memory):
 
 @pytest.fixture
 def chain(memory, clock):
-    """A page became a note, that another, that a third; beside them a note of nobody's."""
+    """A page became a note, that note another, and that one a third; beside them an unrelated note."""
     memory.store("a page says so", key="first", made_from=[URL])
     clock.forward(minutes=1)
     memory.store("which means", key="second", made_from=["note:first"])
@@ -175,7 +175,7 @@ def test_the_command_draws_the_trace(chain, home, capsys):
     assert len(json.loads(capsys.readouterr().out)) == 3
 
 
-# --- many ways to one note, and what was put away -----------------------------------------------------------------------
+# --- many paths to one note, and notes in the trash ---------------------------------------------------------------------
 
 
 def nodes(steps, below):
@@ -190,7 +190,7 @@ def test_a_trace_tells_each_note_once_however_many_ways_lead_to_it(memory):
         made = [f"note:n-{level - 1}-{side}" for side in "ab"]
         memory.store_many([{"text": f"{level} {side}", "key": f"n-{level}-{side}", "made_from": made} for side in "ab"])
     up = memory.trace(f"n-{levels - 1}-a").versions[0].came_from
-    assert nodes(up, "came_from") <= 4 * levels  # two to the twentieth, if each way were told
+    assert nodes(up, "came_from") <= 4 * levels  # two to the twentieth, if each path were listed
     assert [one.note for one in up] == ["project/n-18-a", "project/n-18-b"]
     down = memory.trace("n-0-a").led_to
     assert nodes(down, "led_to") <= 4 * levels
@@ -202,7 +202,7 @@ def test_what_lies_in_trash_and_archive_is_found_too_and_what_was_made_from_it(c
     person.forget("first")
     person.forget("third")
     swept = chain.forget_source(URL, dry_run=True)
-    assert keys(swept.forgotten) == ["second"]  # made from one that lies in the trash
+    assert keys(swept.forgotten) == ["second"]  # made from one that is in the trash
     assert keys(swept.binned) == ["first", "third"]
     assert all("/trash/" in one.path for one in swept.binned)
     assert keys(chain.forget_source("note:first", dry_run=True).binned) == ["first", "third"]

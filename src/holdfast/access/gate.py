@@ -31,7 +31,7 @@ _DAY, _MAX_DAYS = 86400, 36500
 
 
 class MissedDecisions:
-    """How many decisions of this process are not in the audit, and by tenant, how many no row mentions yet."""
+    """Decisions of this process that are not in the audit: their number, and by tenant how many no audit row mentions yet."""
 
     def __init__(self) -> None:
         self.lock = allocate_lock()
@@ -102,7 +102,7 @@ class AccessGate:
     # --- authentication -------------------------------------------------------------------------------------------
 
     def identify(self, token: str) -> Caller:
-        """Return the caller that a token belongs to; raises Unauthenticated. Nothing is cached: a revocation counts at once."""
+        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once."""
         id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
@@ -206,7 +206,7 @@ class AccessGate:
         return self.agent(name)
 
     def first_token(self) -> str | None:
-        """Add the operator and return its token if there is no agent yet; else None. Of many callers, one gets it."""
+        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it."""
         new, now = tokens.make_token(), int(dates.clock())
         with self._recorded_change(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
             is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)
@@ -262,7 +262,7 @@ def _make_decision(caller: Caller, action: str, outcome: str, meta: dict[str, An
 
 
 def _compute_expiry(now: int, days: int | None) -> int | None:
-    """Return when a token ends that lasts so many days, in seconds since 1970."""
+    """Return the time at which a token with a lifetime of this many days expires, in seconds since 1970."""
     if days is None:
         return None
     if not 1 <= days <= _MAX_DAYS:

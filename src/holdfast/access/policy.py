@@ -37,12 +37,12 @@ class Caller(Record):
 
     @property
     def is_person(self) -> bool:
-        """Whether a person calls: the operator of the gateway is the only one."""
+        """Whether the caller is a person; only the operator of the gateway is."""
         return self.role == OPERATOR
 
 
 class Role(Record):
-    """What a role may do, and in whose memory. An empty list means nothing."""  # published in openapi.json
+    """The actions and scopes that a role allows. An empty list allows nothing."""  # published in openapi.json
 
     name: str
     skills: tuple[str, ...] = ()

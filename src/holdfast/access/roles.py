@@ -71,7 +71,7 @@ class Roles:
         snapshot = self._snapshot
         try:
             files = _list_files(self.folder)
-        except OSError as error:  # it is unknown what a file there would have taken away
+        except OSError as error:  # a file in it might restrict a role, so no role is valid
             trouble = from_os(error, f"cannot read {self.folder}")
             return _Snapshot(None, {}, (RoleProblem("", self.folder, trouble.message, trouble.fix),))
         if snapshot is None or snapshot.files != files:
@@ -103,7 +103,7 @@ def _read_custom(path: str) -> Role:
 
 
 def _list_files(folder: str) -> tuple[FileId, ...]:
-    """Return the files of a folder, so that a changed one differs. Hidden files and backups are an editor's."""
+    """Return name, inode, size and times of each file of a folder; hidden files and backups of editors are left out."""
     try:
         entries = [entry for entry in os.scandir(folder) if not entry.name.startswith(".") and not entry.name.endswith("~")]
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _list_files(folder: str) -> tuple[FileId, ...]:
 
 
 def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
-    """Return None for a file that was removed since it was listed, as those of editors are."""
+    """Return None for a file that was removed since it was listed, such as an editor's temporary file."""
     try:
         return entry.stat(follow_symlinks=False)
     except FileNotFoundError:

@@ -20,7 +20,7 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class NewToken(Record):
-    """A new token, which is shown once, and what is stored of it."""
+    """A new token, which is shown once, and the form in which it is stored."""
 
     token: str
     stored: TokenDigest
@@ -38,7 +38,7 @@ def make_token() -> NewToken:
 
 
 def digest(token: str) -> bytes:
-    """Return what is stored instead of a token."""
+    """Return the digest that is stored instead of a token."""
     return sha256(token.encode("ascii")).digest()
 
 

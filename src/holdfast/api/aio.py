@@ -74,7 +74,7 @@ class AsyncFiles(_Wrapper[FilesInterface]):
 
 
 class AsyncMemory(_Wrapper[MemoryInterface]):
-    """A `Memory` or `RemoteMemory`, awaited. Takes what `Memory` takes."""
+    """A `Memory` or `RemoteMemory`, awaited. Takes the same arguments as `Memory`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(Memory(*args, **kwargs))

@@ -16,7 +16,7 @@ class FilesInterface(Protocol):
         masked (`redact`)."""
 
     def str_replace(self, path: str, old: str, new: str, *, scope: str = "project", redact: bool = False) -> None:
-        """Replace a text that stands exactly once in the file."""
+        """Replace a text that occurs exactly once in the file."""
 
     def insert(self, path: str, line: int, text: str, *, scope: str = "project", redact: bool = False) -> None:
         """Insert lines after a line; 0 is the start of the file."""

@@ -116,7 +116,7 @@ class MemoryInterface(metaclass=ABCMeta):
         self, turns: Iterable[Mapping[str, Any]], *, session: str | None = None, client: str | None = None,
         scope: str = "project", redact: bool = False,
     ) -> Logged:  # fmt: skip
-        """Store what was said in a session, word for word.
+        """Store the turns of a session word for word.
 
         Each turn is a mapping with `text` (or `content`), a `role` or a `speaker`, and optionally a `time` and an `id`. A turn
         that is stored already is not added again.
@@ -156,7 +156,7 @@ class MemoryInterface(metaclass=ABCMeta):
         client: str | None = None, text: str | bytes | None = None, files: bool = False,
     ) -> Receipt:  # fmt: skip
         """Delete for good a note (with `transcripts` also the turns that contain it), a `session`, or a `text` wherever it
-        stands (with `files` also in the agents' files).
+        occurs (with `files` also in the agents' files).
 
         Returns after every byte has been checked. What was purged is rejected from then on unless a person stores it again.
         """
@@ -384,7 +384,7 @@ class MemoryInterface(metaclass=ABCMeta):
     @property
     @abstractmethod
     def origin(self) -> str:
-        """Who speaks: user, agent, tool, import or web."""
+        """The origin of this caller's texts: user, agent, tool, import or web."""
 
     @abstractmethod
     def close(self) -> None:

@@ -54,9 +54,9 @@ _DAY_SECONDS = 86400
 @typed_errors
 @copy_docstrings
 class Memory(MemoryInterface):
-    """One caller's memory in one home: its session, its project, its agent, and what is global.
+    """One caller's memory in one home: its session, its project, its agent, and the global notes.
 
-    `Memory("https://...", token=...)` returns a `RemoteMemory`, which asks a gateway; it counts as an instance of `Memory` too.
+    `Memory("https://...", token=...)` returns a `RemoteMemory`, which uses a gateway and is an instance of `Memory` too.
     """
 
     def __new__(cls, home: object = None, *args: object, token: str | None = None, **options: Any) -> Self:

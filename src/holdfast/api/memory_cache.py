@@ -26,7 +26,7 @@ class MemoryCache:
 
     @contextmanager
     def lend(self, key: Hashable, open_memory: Callable[[], Memory]) -> Iterator[Memory]:
-        """Give the memory of a key for one call; open it if it is not cached."""
+        """Yield the memory of a key for one call; open it if it is not cached."""
         with self._lock:
             cached = self._cached.pop(key, None) or _CachedMemory(open_memory())
             self._cached[key] = cached

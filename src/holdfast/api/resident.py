@@ -87,7 +87,7 @@ class Resident:
     """Answers recalls until it is stopped. A change of config.toml applies to the next request."""
 
     def __init__(self, home: str, open_memory: Open) -> None:
-        from holdfast.api.memory_cache import MemoryCache  # a command that only asks does not need it
+        from holdfast.api.memory_cache import MemoryCache  # only the server needs it
 
         self._home = home
         self._open = open_memory
@@ -189,8 +189,8 @@ def _require_same_user(connection: Any) -> None:
     import struct
 
     if hasattr(socket, "SO_PEERCRED"):
-        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        if struct.unpack("3i", told)[1] not in (os.geteuid(), 0):
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        if struct.unpack("3i", credentials)[1] not in (os.geteuid(), 0):
             raise UsageError("this home belongs to another user", "Ask for a home of your own")
 
 

@@ -34,7 +34,7 @@ def parse_moment(value: object, name: str) -> str:
 
 
 def parse_as_of(value: object, name: str) -> str:
-    """Do the same, but take a day as its last second, so that changes of that day count."""
+    """Return a day or a moment like `parse_moment`, but a day as its last second, so that changes of that day are included."""
     return _parse_utc(value, name, "23:59:59")
 
 

@@ -221,7 +221,7 @@ class _HttpConnection(urllib3.connection.HTTPConnection):
 
 
 class _HttpsConnection(urllib3.connection.HTTPSConnection):
-    """The same over TLS; a failed handshake is a failure to connect, because nothing was sent."""
+    """An HTTPS connection with the same timeouts; a failed handshake is a failure to connect, because nothing was sent."""
 
     def __init__(self, *args: Any, write_seconds: float, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,4 +1,4 @@
-"""Read the parts of Markdown text that give it a name."""
+"""Extract names from Markdown text: its title and its labels."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ CHANGING_COMMANDS = {  # every command that changes anything: what it may have d
 
 
 class CommandInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a command, with what is known about its effect; `is_important` if a person should be told."""
+    """Ctrl-C during a command, with what is known about its effect; `is_important` if a person should see it."""
 
     def __init__(self, effect: str = "", fix: str = _RUN_AGAIN) -> None:
         super().__init__(effect)
@@ -143,7 +143,7 @@ def _list_flags(command: Command) -> dict[str, str]:
 
 
 def _wrap_unexpected(error: Exception) -> HoldfastError:
-    """Return an error that nothing handled as one of ours."""
+    """Return an unexpected exception as a HoldfastError."""
     if isinstance(error, OSError) and error.errno is not None:
         wrapped = from_os(error)
     else:

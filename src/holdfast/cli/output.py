@@ -40,7 +40,7 @@ class Output:
             reconfigure(encoding="utf-8", errors="surrogateescape")  # paths may have bytes that are not UTF-8
 
     def print_line(self, text: str = "", exact: bool = False) -> None:
-        """Print one line of the answer; unless `exact`, mark hidden characters, and control sequences but our own styles."""
+        """Print one line; unless `exact`, mark hidden characters, and control sequences except Holdfast's own styles."""
         sys.stdout.write((text if exact else _mark_hidden_styled(text) if self.is_terminal else mark_hidden(text)) + "\n")
 
     def print_text(self, text: str, wrap: bool = False) -> None:
@@ -152,7 +152,7 @@ def mark_hidden(text: str) -> str:
 
 
 def _mark_hidden_styled(text: str) -> str:
-    """Do the same for a line that has styles of ours."""
+    """Mark hidden characters like `mark_hidden` in a line that may contain Holdfast's own styles."""
     if "\x1b[" not in text:
         return mark_hidden(text)
     first, *rest = text.split("\x1b[")

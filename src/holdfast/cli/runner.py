@@ -30,7 +30,7 @@ class Invocation:
     def __init__(self, arguments: ParsedArguments, output: Output) -> None:
         self.arguments = arguments
         self.output = output
-        self.is_remote = False  # whether the memory is behind a gateway
+        self.is_remote = False  # whether the memory is on a gateway
         self._memory: Memory | None = None
         self._notice = ""  # printed beside the answer
 

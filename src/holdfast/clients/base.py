@@ -36,7 +36,7 @@ class HookInput(Record):
 
 
 class InstallTarget(Record):
-    """Where to install: the user's home and environment, the absolute command that runs Holdfast, and Holdfast's home."""
+    """The target of an install: the user's home and environment, the absolute command of Holdfast, and Holdfast's home."""
 
     home: str
     environ: dict[str, str]

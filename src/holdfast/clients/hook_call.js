@@ -1,11 +1,11 @@
-// How a plugin of ours asks: this stands before what differs from client to client.
+// The part that all plugins of Holdfast share; the client's own part follows.
 import { spawn } from "node:child_process"
 
 const command = ["holdfast"]
 const client = ""
 const patience = 10_000
 
-// One call of `holdfast hook`: what it prints, or nothing.
+// Runs `holdfast hook` once and returns its output, or an empty string.
 function ask(event, data) {
   return new Promise((resolve) => {
     let said = ""

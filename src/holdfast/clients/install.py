@@ -32,7 +32,7 @@ class Step(Record):
     new: bytes | None
     before: bytes | None = None  # what an uninstall restores
     parts: tuple[Change, ...] = ()  # our changes in it
-    kept: str = ""  # where to keep a copy of a file of ours that somebody changed
+    kept: str = ""  # where to keep a copy of one of Holdfast's files that was changed since the install
     whole: bool = False  # whether we write the file as a whole
 
     @property
@@ -58,7 +58,7 @@ class Step(Record):
 
 
 class InstallRecord(Record):
-    """What an install did to one file, so that it can be undone."""
+    """The changes that an install made to one file, so that they can be undone."""
 
     after: str  # the digest of what we left
     before: bytes | None

@@ -33,8 +33,8 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool) -> Back
     if config.store or config.store_read:
         from holdfast.postgres import backend
 
-        hosted = backend.open_backend(config, agent=agent, all_agents=all_agents)
-        return Backend(hosted.store, hosted.index, hosted.ledger, hosted.changes, None)
+        postgres = backend.open_backend(config, agent=agent, all_agents=all_agents)
+        return Backend(postgres.store, postgres.index, postgres.ledger, postgres.changes, None)
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One caller of one memory: who it is, which scopes it may use, and the open store, index and ledger."""
+    """One caller of one memory: its identity, the scopes it may use, and the open store, index and ledger."""
 
     def __init__(
         self, config: Config, *, project: str | None, session: str | None, agent: str | None, client: str | None,

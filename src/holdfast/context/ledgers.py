@@ -13,7 +13,7 @@ _KEPT = 256  # ledgers of tenants and agents; each is small, and opening one aga
 
 
 def open_ledger(config: Config, seconds: float | None = None, agent: str | None = None) -> Ledger:
-    """Return the ledger that the settings name; with an agent, only what it may see of what agents have done."""
+    """Return the ledger that the settings name; with an agent, only the done records that this agent may see."""
     wait = config.lock_seconds if seconds is None else seconds
     if not config.store and not config.store_read:
         from holdfast.ledger.sqlite import SqliteLedger

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PurgeFilter:
-    """What a ledger knows of purged and rejected texts.
+    """Lookup of purged and rejected texts in a ledger.
 
     The ledger's flags are read first: in a home where nothing was purged, a check costs one look at a file name.
     """
@@ -30,8 +30,8 @@ class PurgeFilter:
     def refuse_purged(self, texts: list[tuple[str, str]]) -> None:
         """Raise `Purged` if one of these texts was purged; each comes with the path of its note, or with an empty path.
 
-        Writers check once more under the store's lock: a purge that began before is seen, and one that begins later finds what
-        they wrote.
+        Writers check once more under the store's lock: they see a purge that began before, and a purge that begins later finds
+        their text.
         """
         if self.any_purged():
             self._ledger.purges.check_new_texts(texts)
@@ -44,7 +44,7 @@ class PurgeFilter:
     def find_receipt(self, path: str, texts: list[str]) -> str:
         """Return the receipt of the purge that removed one of these texts, or an empty string.
 
-        A ledger that cannot be read knows of no purge. Raises `Busy` if it cannot be read now.
+        A ledger that cannot be read counts as empty. Raises `Busy` if it cannot be read now.
         """
         if not self.any_purged():
             return ""
@@ -56,9 +56,9 @@ class PurgeFilter:
         except HoldfastError:
             return ""
 
-    def find_purged_turns(self, turns: list[tuple[str, str, str]], standing: bool = True) -> set[int]:
+    def find_purged_turns(self, turns: list[tuple[str, str, str]], stored: bool = True) -> set[int]:
         """Return the positions of the turns (session, id, text) that were purged; see `Purges.find_purged_turns`."""
-        return set(self._ledger.purges.find_purged_turns(turns, standing)) if self.any_purged() else set()
+        return set(self._ledger.purges.find_purged_turns(turns, stored)) if self.any_purged() else set()
 
     def allow_again(self, path: str, text: str) -> None:
         """Let a purged text be stored again, because a person wants it."""

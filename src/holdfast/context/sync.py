@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 PARTS = ("notes", "files", "transcripts")
 ARCHIVE = "archive"  # refreshed only for calls that search archived notes too: a briefing never does
 _NOTE_PARTS = ("notes", ARCHIVE)
-CAME_BACK = "purged, came back: receipt "  # the problem of a file that says what was purged
+CAME_BACK = "purged, came back: receipt "  # the problem of a file that contains purged text
 _BATCH = 500  # files that are indexed in one transaction
 _SMALL_FILE = 64 * 1024  # bytes of a file that is read together with the others of its batch
 _LISTING_ATTEMPTS = 5  # to write index.md: the index is opened again after a fork
 _MANY_FILES = 200  # from here on one process indexes, and the others wait for it
 _REFRESH_ATTEMPTS = 3  # while other processes delete the index
 _MAX_REOPENED = 50  # times that this process may reopen the index during one query
-_DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError)  # what a damaged row may lead to
+_DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError)  # exceptions that a damaged row may cause
 
 
 class ListingWriter:
@@ -154,7 +154,7 @@ class Sync:
         return self.changes.use_primary()
 
     def is_outdated(self) -> bool:
-        """Return whether the index is another file than the one that was refreshed last."""
+        """Return whether the index is a different file from the one that was refreshed last."""
         return bool(self._scopes) and self._generation != self._index.generation()
 
     def reset(self) -> None:
@@ -204,7 +204,7 @@ class Sync:
         return self._index.remove(scope, part, names, lambda name: file_ids(name) is None)
 
     def refresh_folder(self, scope: str, part: str) -> None:
-        """Compare one folder with the index, whatever was known of it."""
+        """Compare one folder with the index, even if it was known to be current."""
         change = self.changes.find_folder_change(scope, part)
         if change is not None:
             self._apply_change(change)

@@ -23,7 +23,7 @@ _BATCH_BYTES = 8 * 1024 * 1024
 
 
 class ReadPosition:
-    """How far a transcript was read: bytes, lines, turns, and a checksum of its last line to see if it is still the same."""
+    """The read position in a transcript: bytes, lines, turns, and a checksum of the last line to see if it changed."""
 
     def __init__(self, text: str = "") -> None:
         parts = [int(part) for part in text.split(":")] if text else [0, 0, 0, 0]
@@ -33,7 +33,7 @@ class ReadPosition:
         return f"{self.offset}:{self.lines}:{self.turns}:{self.checksum}"
 
     def advance(self, line: Line, turns: int) -> None:
-        """Move behind a line; `turns` is the number of turns up to there."""
+        """Move past a line; `turns` is the number of turns up to there."""
         self.offset, self.lines, self.turns = line.end, line.number, turns
         self.checksum = zlib.crc32(line.data[-256:])
 
@@ -57,7 +57,7 @@ def _is_same_or_grown(known: FileId, current: FileId | None) -> bool:
 
 
 def read_entries(
-    scope: str, transcript_file: Transcript, stamp: FileId, known: tuple[int, str] | None,
+    scope: str, transcript_file: Transcript, file_id: FileId, known: tuple[int, str] | None,
     purge_filter: PurgeFilter | None = None,
 ) -> Iterator[IndexEntry]:  # fmt: skip
     """Yield the transcript in parts that can be indexed one after the other, without turns that were purged.
@@ -66,8 +66,8 @@ def read_entries(
     """
     from holdfast.store.interface import Position
 
-    position = ReadPosition(known[1]) if known and known[0] == stamp.inode and known[1] else ReadPosition()
-    grew = stamp.size > position.offset  # a file that changed and did not grow was changed in the middle
+    position = ReadPosition(known[1]) if known and known[0] == file_id.inode and known[1] else ReadPosition()
+    grew = file_id.size > position.offset  # a file that changed and did not grow was changed in the middle
     if position.offset and not (grew and _ends_as_known(transcript_file, position)):
         position = ReadPosition()
     header = _header(transcript_file)
@@ -75,7 +75,7 @@ def read_entries(
     batch: list[Line] = []
     size = 0
     for line in transcript_file.read_lines(Position(position.offset, position.lines)):
-        if line.end > stamp.size:
+        if line.end > file_id.size:
             break  # lines that were added since are read by the next refresh
         batch.append(line)
         size += len(line.data)
@@ -84,14 +84,14 @@ def read_entries(
             yield _entry(
                 scope,
                 transcript_file.name,
-                stamp=FileId(stamp.inode, 0, position.offset),
+                file_id=FileId(file_id.inode, 0, position.offset),
                 position=position,
                 passages=passages,
                 header=header,
             )
             batch, size = [], 0
     passages = _passages(batch, position, header, sources, purge_filter)
-    yield _entry(scope, transcript_file.name, stamp=stamp, position=position, passages=passages, header=header)
+    yield _entry(scope, transcript_file.name, file_id=file_id, position=position, passages=passages, header=header)
 
 
 def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
@@ -102,7 +102,7 @@ def _passages(
     lines: list[Line], position: ReadPosition, header: transcript.TranscriptHeader | None, sources: dict[str, Source],
     purge_filter: PurgeFilter | None,
 ) -> list[Passage]:  # fmt: skip
-    """Return a passage for each turn of these lines, and move the position behind them."""
+    """Return a passage for each turn of these lines, and move the position past them."""
     parsed = [transcript.parse_line(line.data) for line in lines]
     session = header.session if header else ""
     turns = [(number, turn) for number, turn in enumerate(parsed) if turn is not None]
@@ -153,7 +153,7 @@ def _passage(number: int, turn: transcript.TranscriptLine, line: Line, started: 
 
 
 def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "tool") -> Source:
-    """Return who said a turn; the turns of an imported file may be anyone's."""
+    """Return the source of a turn; the turns of an imported file may be anyone's."""
     client, session = (header.client, header.session) if header else ("", name)
     origin = "import" if header is None or header.imported else ROLES[role]
     return Source(origin, None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
@@ -163,7 +163,7 @@ def _entry(
     scope: str,
     name: str,
     *,
-    stamp: FileId,
+    file_id: FileId,
     position: ReadPosition,
     passages: Iterable[Passage],
     header: transcript.TranscriptHeader | None,
@@ -176,7 +176,7 @@ def _entry(
         scope=scope,
         part="transcripts",
         name=name,
-        file_id=stamp,
+        file_id=file_id,
         digest=str(position),
         kind="session",
         key=session,

@@ -1,4 +1,4 @@
-"""Add, replace and remove Holdfast's block of lines in another program's file (B5); the rest is never changed.
+"""Add, replace and remove Holdfast's block of lines in another program's file; the rest is never changed.
 
 A block is between two marks, each alone on its line, with no other mark between them. A mark without its partner was left over
 or typed by a person: it is ordinary text.

@@ -205,7 +205,7 @@ class FileHeader(Record):
 
 
 def parse_file_header(name: str, text: str) -> FileHeader:
-    """Read the frontmatter of a file in the tree; in a Markdown file that has one, a `name` is expected (F5)."""
+    """Read the frontmatter of a file in the tree; a Markdown file with frontmatter should have a `name`."""
     if not name.endswith(".md") or not text.startswith("---"):
         return FileHeader()
     found = split(text)

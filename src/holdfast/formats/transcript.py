@@ -1,6 +1,6 @@
 """Parse and render the transcript file of a session: JSON lines, a header and then one turn per line.
 
-Memory must not store its own output: `strip_own_output` removes the text that Holdfast put into a conversation (H3).
+Memory must not store its own output: `strip_own_output` removes the text that Holdfast put into a conversation.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def parse_time(value: object) -> str | None:
 
 
 def parse_time_or_none(value: object) -> str | None:
-    """Do the same, but return None for an invalid date."""
+    """Return a timestamp like `parse_time`, but None for an invalid date."""
     try:
         return parse_time(value)
     except UsageError:

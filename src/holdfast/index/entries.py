@@ -43,7 +43,7 @@ class Passage(Record):
 
 
 class IndexEntry(Record):
-    """What the index records of one file."""
+    """The entry of one file in the index."""
 
     scope: str
     part: str

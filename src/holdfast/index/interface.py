@@ -1,4 +1,4 @@
-"""What an index can do. `SqliteIndex` and `postgres.PostgresIndex` implement it; each checks that at the end of its module.
+"""The interface of an index. `SqliteIndex` and `postgres.PostgresIndex` implement it and check that at their end.
 
 The index is derived from the store and can be deleted at any time. Scopes are folders of the store such as `projects/abc`;
 parts are notes, files, transcripts and archive. Timestamps are text. Any query may raise `IndexReset` (the index was replaced
@@ -185,7 +185,7 @@ class Index(Protocol):
         """Return these turns, and those before and after each, where people speak under their names."""
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
-        """Return those of these names under which somebody speaks in a transcript of the filter's folders."""
+        """Return those of these names that are speakers in a transcript of the filter's folders."""
 
     # --- notes ----------------------------------------------------------------------------------------------------------------
 
@@ -202,13 +202,13 @@ class Index(Protocol):
         """Return the notes that follow `last` in the order of `list_notes`."""
 
     def list_notes_by_key(self, scope: str, after: str, most: int) -> list[Note]:
-        """Return the notes of a scope by key, from behind a file name on."""
+        """Return the notes of a scope by key, after a file name."""
 
     def find_note(self, scope: str, name: str) -> Note | None:
         """Return the note of a file, or None."""
 
     def count_notes(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
-        """Return how many notes of some scopes are not over; only those in quarantine (1), or only the others (0)."""
+        """Return how many notes of some scopes have not ended; only those in quarantine (1), or only the others (0)."""
 
     def find_note_by_id(self, scopes: tuple[str, ...], id: str) -> NoteLocation | None:
         """Return where the note of an id is, if it is in one of these scopes."""

@@ -178,7 +178,7 @@ class IndexQueries:
     ) -> list[Note]:  # fmt: skip
         """Return the notes of some scopes, pinned notes first, then newest first.
 
-        `before` keeps notes that were last used earlier, `now` leaves out notes that are over, `only` keeps those in
+        `before` keeps notes that were last used earlier, `now` leaves out notes that have ended, `only` keeps those in
         quarantine (1) or the others (0), and `archived` returns archived notes instead of current ones.
         """
         return self._notes(
@@ -198,7 +198,7 @@ class IndexQueries:
         )  # fmt: skip
 
     def list_notes_by_key(self, scope: str, after: str, most: int) -> list[Note]:
-        """Return the notes of a scope by key, from behind a file name on: each is returned once, whatever changes meanwhile."""
+        """Return the notes of a scope by key, after a file name: each is returned once, whatever changes meanwhile."""
         return self._notes("notes_by_key", scope=scope, after=after, most=most)
 
     def find_note(self, scope: str, name: str) -> Note | None:
@@ -211,8 +211,8 @@ class IndexQueries:
         return [NoteRow(*row).to_note() for row in rows]
 
     def count_notes(self, scopes: tuple[str, ...], now: str = "", only: int | None = None) -> int:
-        """Return how many notes of some scopes are not over; only those in quarantine (1), or only the others (0)."""
-        agents = "agent" in self._quarantine  # most notes are theirs, so the index of doubted notes leaves them out
+        """Return how many notes of some scopes have not ended; only those in quarantine (1), or only the others (0)."""
+        agents = "agent" in self._quarantine  # most notes are by agents, so the index of doubted notes leaves them out
         values = {"now": now, "quarantine": self._quarantine, "agents": agents, "only": only}
         return int(self._row("count_notes", scopes=scopes, **values)[0])
 
@@ -262,7 +262,7 @@ class IndexQueries:
     ) -> list[Fact]:  # fmt: skip
         """Return the facts of some scopes by subject, label and date, as settled among the files that state them.
 
-        `names` (folded) keeps facts about any of these subjects, `last` starts behind a fact, and `archived` includes the facts
+        `names` (folded) keeps facts about any of these subjects, `last` starts after a fact, and `archived` includes the facts
         of archived notes.
         """
         page: dict[str, Any] = {

@@ -27,7 +27,7 @@ class FolderState(Record):
 
 
 class FolderSize(Record):
-    """How many current passages a folder has, and how many words they have."""
+    """The number of current passages of a folder, and of the words in them."""
 
     id: int
     passages: int
@@ -35,7 +35,7 @@ class FolderSize(Record):
 
 
 class FolderFiles(Record):
-    """How many files of a folder are indexed, their size in bytes, and the time of the last change."""
+    """The number of indexed files of a folder, their size in bytes, and the time of the last change."""
 
     scope: str
     part: str
@@ -45,7 +45,7 @@ class FolderFiles(Record):
 
 
 class Totals(Record):
-    """How much the index holds."""
+    """The size of the index: the number of its notes, files, passages and facts."""
 
     notes: int
     files: int
@@ -71,7 +71,7 @@ class IndexedFile(Record):
 
 
 class NoteLocation(Record):
-    """Where a note is, and how far its text can be trusted."""
+    """The location of a note, and how far its text can be trusted."""
 
     scope: str
     name: str

@@ -139,7 +139,7 @@ class SqliteIndex(IndexQueries):
         return int(self._row("count_current")[0])
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
-        """Return those of these names under which somebody speaks in a transcript of the filter's folders."""
+        """Return those of these names that are speakers in a transcript of the filter's folders."""
         restricted = self._match_folders(filter) != ""
         folders = [folder.id for folder in self.find_folders(filter)] if restricted else None
         return [speaker for (speaker,) in self._rows("speakers_named", names=names, folders=folders)]
@@ -228,7 +228,7 @@ class SqliteIndex(IndexQueries):
         from holdfast.index.verify import find_damage
 
         try:
-            return find_damage(self._open_database(), SQL, progress)  # a connection of its own: nobody waits for it
+            return find_damage(self._open_database(), SQL, progress)  # a connection of its own: no other thread waits for it
         except IndexReset as error:
             return str(error)
 

@@ -1,6 +1,6 @@
 -- The index of one home. Everything here is derived from the store and may be deleted.
 
--- Fragments: `{name}` in a statement below stands for the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
+-- Fragments: `{name}` in a statement below is replaced by the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
 
 -- name: {in_scopes}
 f.scope IN (SELECT value FROM json_each(:scopes))
@@ -338,7 +338,7 @@ ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 -- name: notes
 SELECT {note_columns}
 FROM doc d JOIN folder f ON f.id = d.folder JOIN passage p ON p.doc = d.id AND p.past = 0
-WHERE d.id IN (                            -- the few first, and only then their texts
+WHERE d.id IN (                            -- choose the notes first, then read their texts
   SELECT d.id FROM doc d JOIN folder f ON f.id = d.folder
   WHERE {in_scopes} AND f.part = :part AND d.kind = 'note'
     AND {doc_filter}
@@ -367,7 +367,7 @@ WHERE f.scope = :scope AND f.part = 'notes' AND d.kind = 'note';
 
 -- name: count_notes
 SELECT coalesce(sum(CASE :only WHEN 1 THEN doubted WHEN 0 THEN valid - doubted ELSE valid END), 0)
-FROM (                                     -- all of a folder, less the few that are over
+FROM (                                     -- all notes of a folder, minus those that have ended
   SELECT f.passages - (SELECT count(*) FROM doc d WHERE d.folder = f.id AND d.valid_to <= :now) AS valid,
     (SELECT count(*) FROM doc d INDEXED BY doc_doubted
       WHERE d.trust <> '' AND d.trust <> 'user' AND d.trust <> 'agent'

@@ -214,7 +214,7 @@ class FolderVectors:
                 self._sorted = None
 
     def _resize(self, stamps: list[tuple[int, int, int]]) -> None:
-        """Make room for all blocks; start again when one is gone, or when the numbers are to be kept in another form."""
+        """Make room for all blocks; start again when one was deleted, or when the numbers are to be kept in another form."""
         import numpy as np
 
         blocks = {block for block, _, _ in stamps}

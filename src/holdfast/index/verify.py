@@ -31,7 +31,7 @@ _MADE_FROM_LINE = 5  # the line of the column `source` at which the names of wha
 
 
 def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
-    """Check an index that nobody else has open as `database`, as of one moment; return the first problem, or ""."""
+    """Check an index through a connection of its own, as of one moment; return the first problem, or ""."""
     db = database.connection()
     try:
         db.execute("BEGIN")
@@ -44,7 +44,7 @@ def find_damage(database: Database, sql: Sql, progress: Progress) -> str:
 
 
 class _TermCounts:
-    """How often each term occurs, and the sum of the ids of the passages where it does."""
+    """The number of occurrences of each term, and the sum of the ids of the passages that have it."""
 
     def __init__(self) -> None:
         self.occurrences: Counter[str] = Counter()

@@ -22,7 +22,7 @@ _LOCK_NAME = "agents agents"  # held while agents or tokens are changed
 
 
 class Token(Record):
-    """What may be shown of a token. Times are in seconds since 1970."""
+    """The public fields of a token. Times are in seconds since 1970."""
 
     id: str
     created: int
@@ -93,12 +93,12 @@ class Agents:
         ]
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
-        """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation counts at once."""
+        """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
         return {id: StoredToken(*fields) for id, *fields in rows}
 
     def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
-        """Add an agent, or let a revoked one in again; raise Conflict if there is an agent of that name."""
+        """Add an agent, or readmit a revoked one; raise Conflict if there is an agent of that name."""
 
         def add_rows(transaction: Transaction) -> None:
             if _has_tokens(transaction, name):

@@ -103,7 +103,7 @@ class Audit:
 
     @property
     def mark_name(self) -> str:
-        """What messages call the second place in which the head is kept."""
+        """The name of the mark's location in messages."""
         return self._chain.mark_name
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class Audit:
         self, *, limit: int = 50, before: int | None = None, agent: str | None = None, action: str | None = None,
         outcome: str | None = None, since: str | None = None, until: str | None = None,
     ) -> tuple[List[Entry], int | None]:  # fmt: skip
-        """Return the newest entries first, and the number to give as `before` for the next page; None after the last."""
+        """Return the newest entries first, and the number to pass as `before` for the next page; None after the last."""
         rows = self._read_rows(
             "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
         )
@@ -180,7 +180,7 @@ class Audit:
         return AuditMark(*decode_row(rows[0])) if rows else None
 
     def read_mark(self) -> AuditMark | None:
-        """Return the head as it was last written to its second place."""
+        """Return the head as it was last written to the mark."""
         return self._chain.read_mark()
 
 

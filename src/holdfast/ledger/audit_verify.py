@@ -69,7 +69,7 @@ def compare_ends(audit: Audit) -> str:
 
 
 def verify_newest(audit: Audit, most: int = 10_000) -> str:
-    """Return the first problem with the newest rows, at most so many; "" if they are as they were written."""
+    """Return the first problem with the newest rows, at most this many; "" if they are as they were written."""
     head, check = audit.read_head(), _ChainCheck()
     is_long = head is not None and head.count > most
     rows = audit.iterate_rows(head.count - most if head is not None and is_long else FIRST)

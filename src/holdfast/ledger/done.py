@@ -26,7 +26,7 @@ _MASKED = "purged:"  # before the digest of a subject that was purged
 
 
 class DoneItem(Record):
-    """Something that was done. The time is in seconds since 1970."""
+    """A record of completed work. The time is in seconds since 1970."""
 
     number: int
     agent: str
@@ -47,7 +47,7 @@ class Review(Record):
 
 
 class Claim(Record):
-    """The holder of a review that is under way, or that it left, and since when."""
+    """The holder of a review that is in progress or was abandoned, and since when."""
 
     holder: str
     time: int
@@ -76,7 +76,7 @@ class Done:
         self._database, self._secret = database, secret
 
     def exists(self, agent: str | None, kind: str, subject: str) -> bool:
-        """Return whether the agent did it, or any agent if None. Raises Damaged where a damaged ledger may know better."""
+        """Return whether the agent did it, or any agent if None. Raises Damaged if a damaged ledger may have the record."""
         if self._read("done.find", agent, kind=kind, subject=subject) or self._find_review(agent, kind, subject):
             return True
         if self._is_masked(self._read("done.masked", agent, kind=kind), subject):
@@ -85,7 +85,7 @@ class Done:
         return False
 
     def record(self, agent: str, kind: str, subject: str, now: int) -> bool:
-        """Record it and return whether it is new: of many callers that record the same at once, one gets True."""
+        """Record it and return whether it is new: of several callers that record the same at once, one gets True."""
         values: dict[str, Any] = {"agent": agent, "kind": kind, "subject": subject, "now": now}
 
         def insert(transaction: Transaction) -> bool:
@@ -135,7 +135,7 @@ class Done:
     def list(
         self, agent: str | None = None, kind: str | None = None, *, limit: int = 50, before: int | None = None
     ) -> tuple[List[DoneItem], int | None]:
-        """Return what was done, newest first, and the number to give as `before` for the next page."""
+        """Return completed work, newest first, and the number to pass as `before` for the next page."""
         rows = self._database.read_current("done.list", agent=agent, kind=kind, before=before, most=limit + 1)
         items = [DoneItem(*row) for row in rows]
         return items[:limit], items[limit - 1].number if len(items) > limit else None
@@ -189,8 +189,8 @@ class Reviews:
         self, agent: str, owner: str, repo: str, pr: int, *, holder: str, now: int, lease: int = 120, again: bool = False
     ) -> str:
         """Claim a review for this holder. Return NEW: claimed, and for the first time. DOUBTFUL: claimed, but the previous
-        holder disappeared: check whether it is posted. TAKEN: another holder is at it, or was when the ledger was lost.
-        REVIEWED: it is done, and `again` was not given."""
+        holder disappeared: check whether it is posted. TAKEN: another holder is working on it, or was when the ledger was
+        lost. REVIEWED: it is done, and `again` was not given."""
         subject = _claim_subject(agent, owner, repo, pr)
 
         def try_claim(transaction: Transaction) -> str:
@@ -219,14 +219,14 @@ class Reviews:
         return self._database.write(insert, retry_after_reset=False)
 
     def release(self, agent: str, owner: str, repo: str, pr: int, *, holder: str) -> None:
-        """End a claim whose review is certainly not posted: the next may try."""
+        """End a claim whose review is certainly not posted: the next caller may try."""
         subject = _claim_subject(agent, owner, repo, pr)
         self._database.write(
             lambda transaction: transaction.run("reviews.release", subject=subject, holder=holder), retry_after_reset=False
         )
 
     def list(self, agent: str | None = None, *, limit: int = 50, before: int | None = None) -> tuple[List[Review], int | None]:
-        """Return reviews, newest first, and the number to give as `before` for the next page."""
+        """Return reviews, newest first, and the number to pass as `before` for the next page."""
         rows = self._database.read_current("reviews.list", agent=agent, before=before, most=limit + 1)
         reviews = [Review(*row) for row in rows]
         return reviews[:limit], reviews[limit - 1].number if len(reviews) > limit else None

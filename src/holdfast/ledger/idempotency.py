@@ -58,7 +58,7 @@ class IdempotencyKeys:
         self._write("keys.finish", agent=agent, key=key, digest=digest, status=status, answer=answer)
 
     def drop(self, agent: str, key: str, digest: str) -> None:
-        """Forget a request that was not done, so that the next with this key may try."""
+        """Forget a request that was not done, so that the next one with this key may try."""
         self._write("keys.drop", agent=agent, key=key, digest=digest)
 
     def _write(self, statement: str, **values: str | int) -> None:

@@ -54,13 +54,13 @@ class Ledger(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """What a person should know: why the ledger could not be read, or that a damaged one was set aside."""
+        """A message for people: why the ledger could not be read, or that a damaged one was set aside."""
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
-        """Return a lock between processes; entering it raises Busy after so many seconds."""
+        """Return a lock between processes; entering it raises Busy after this many seconds."""
 
     def scrub(self, seconds: float | None = None) -> None:
-        """Leave nothing of deleted rows in the write-ahead log; wait so many seconds for other readers, then raise Busy."""
+        """Leave nothing of deleted rows in the write-ahead log; wait this many seconds for other readers, then raise Busy."""
 
     def close(self) -> None: ...
 
@@ -91,16 +91,17 @@ class LedgerDatabase(Protocol):
         """Return all rows; none where there is no ledger yet. Raises where it cannot be read."""
 
     def read_or_empty(self, statement: str, /, **values: Any) -> list[Any]:
-        """The same, but no rows where the ledger cannot be read: for records that only help."""
+        """Return all rows, or none where the ledger cannot be read: for records that are only helpful."""
 
     def read_current(self, statement: str, /, **values: Any) -> list[Any]:
-        """The same as `read`, but an older copy, or the empty ledger that replaced a damaged one, is an error as well.
+        """Return all rows like `read`, but raise also where only an older copy, or the empty ledger that replaced a damaged
+        one, can be read.
 
         For records that decide something: a token that cannot be looked up is not unknown, and work that cannot be looked
         up may have been done."""
 
     def read_any_tenant(self, statement: str, /, **values: Any) -> list[Any]:
-        """The same as `read_current`, before the tenant of the caller is known."""
+        """Return all rows like `read_current`, before the tenant of the caller is known."""
 
     def write(
         self, work: Callable[[Transaction], T], *, durable: bool = True, checkpoint: bool = False,
@@ -122,22 +123,22 @@ class LedgerDatabase(Protocol):
 
 
 class AuditChain(Protocol):
-    """Where the audit's rows, the head of their hash chain, and the mark beside it are kept."""
+    """Storage of the audit's rows, of the head of their hash chain, and of the mark beside it."""
 
-    mark_name: str  # what messages call the mark
+    mark_name: str  # the name of the mark in messages
 
     def append(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
         """Add rows and move the head of the chain; raises Damaged where the head is missing."""
 
     def save_mark(self) -> None:
-        """Write the head down in a second place, unless what is there contradicts the chain."""
+        """Write the head to the mark, unless the mark contradicts the chain."""
 
     def read_mark(self) -> AuditMark | None:
-        """Return what was last written there."""
+        """Return the mark; None if there is none."""
 
 
 class PurgeFlags(Protocol):
-    """Whether anything was ever purged or rejected. Where nothing was, no digest has to be looked up."""
+    """Flags: whether anything was ever purged or rejected. If not, no digest has to be looked up."""
 
     def any_purged(self) -> bool: ...
     def any_rejected(self) -> bool: ...
@@ -146,7 +147,7 @@ class PurgeFlags(Protocol):
 
 
 class SecretKey(Protocol):
-    """A secret that stays the same as long as the home or the tenant lives, whatever becomes of the ledger."""
+    """A secret that stays the same as long as the home or the tenant exists, even if the ledger is replaced."""
 
     def load(self) -> bytes:
         """Return the secret; make one if there is none."""

@@ -75,6 +75,6 @@ class ProjectLinks:
         return None
 
     def put_location(self, id: str, nonce: str, path: str) -> None:
-        """Remember where a marker or a checkout is."""
+        """Record where a marker or a checkout is."""
         values = {"id": id, "nonce": nonce, "path": os.fsencode(path)}
         self._database.write(lambda transaction: transaction.run("put_place", **values), checkpoint=True)

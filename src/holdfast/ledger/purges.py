@@ -37,7 +37,7 @@ _REJECTED = "r"
 
 
 def fold_text(text: str) -> str:
-    """Return a text as it is compared: without differences of look-alikes, case and white space."""
+    """Return a text for comparison, in which look-alike characters, case and white space do not matter."""
     if not text.isascii():
         import unicodedata
 
@@ -120,7 +120,7 @@ class Purges:
         return self._flags.any_rejected()
 
     def set_flag(self, rejected: bool = False) -> None:
-        """Remember durably that something was purged, or rejected; before anything is removed."""
+        """Record durably that something was purged, or rejected, before anything is removed."""
         if rejected:
             self._flags.set_rejected()
         else:
@@ -136,7 +136,7 @@ class Purges:
         return list(dict.fromkeys(digests))
 
     def digest_note(self, path: str, text: str) -> str:
-        """Return the digest of a text under one key: it stays refused there, though another note may contain the same."""
+        """Return the digest of a text under one key: it stays refused there, although other notes may contain the same text."""
         return self._digest(_NOTE, f"{path}\0{fold_text(text)}")
 
     def digest_turn(self, session: str, id: str, text: str) -> str:
@@ -211,7 +211,7 @@ class Purges:
 
     def _find_receipts(self, text: str, ended: bool, path: str) -> list[str]:
         wanted = self.digests([text], long_lines(text), long_words(text))
-        if ended:  # a stored text is another one, unless it is exactly the same
+        if ended:  # a stored text counts only if it is exactly the same
             wanted = [digest for digest in wanted if not digest.startswith(_LOOSE)]
         if path:
             wanted.append(self.digest_note(path, text))
@@ -360,7 +360,7 @@ class Purges:
         return dict(transaction.run("purged_rows", digests=_to_json(digests))) if digests else {}
 
     def _add_digests(self, transaction: Transaction, rows: list[dict[str, str]], key: bytes) -> None:
-        """Add digests, if the key they were made with is the stored one: with another key they are worth nothing."""
+        """Add digests if they were made with the stored key: those of another key are useless."""
         if rows:
             transaction.run("add_key", name=_KEY_NAME, value=key)
             if transaction.run("key", name=_KEY_NAME) != [(key,)]:

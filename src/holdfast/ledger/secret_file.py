@@ -72,7 +72,7 @@ def create_secret(path: str, line: bytes) -> None:
 
 
 def read_secret(path: str, most: int, fix: str) -> bytes:
-    """Return the line in a file, at most so many bytes; raise Damaged with this fix if others can read the file."""
+    """Return the line in a file, at most this many bytes; raise Damaged with this fix if others can read the file."""
     fd = os.open(path, os.O_RDONLY | _FLAGS)
     with open(fd, "rb") as file:
         found = os.fstat(fd)

@@ -1,6 +1,6 @@
 """The ledger of a home: one SQLite file, ledger.db, and a few small files beside it.
 
-A file that is damaged or not ours is set aside, never deleted: nothing else has what it knew. Reading never creates the file.
+A file that is damaged or not ours is set aside, never deleted: it is the only copy. Reading never creates the file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SqliteLedger:
 
     @property
     def done(self) -> Done:
-        """What agents have done and need not do again."""
+        """Work that agents have done and need not do again."""
         from holdfast.ledger.done import Done
 
         return Done(self.database, self._review_key)
@@ -129,7 +129,7 @@ class SqliteLedger:
 
     @property
     def problem(self) -> str | None:
-        """What a person should know: that a ledger was set aside, or why it cannot be read."""
+        """A message for people: that a ledger was set aside, or why it cannot be read."""
         try:
             aside = sorted([name for name in os.listdir(self._home) if _is_set_aside(name)])
         except OSError:
@@ -139,7 +139,7 @@ class SqliteLedger:
         return self.database.unreadable
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
-        """Return a lock between processes; entering it raises Busy after so many seconds."""
+        """Return a lock between processes; entering it raises Busy after this many seconds."""
         return Lock(self._home, name, seconds)
 
     def scrub(self, seconds: float | None = None) -> None:
@@ -335,6 +335,6 @@ def _is_set_aside(name: str) -> bool:
 
 
 def _reset_error() -> Damaged:
-    """Return the error for questions that only the damaged ledger could answer: unknown is not the same as no."""
+    """Return the error for questions that only the damaged ledger could answer: unknown does not mean no."""
     message = "the ledger is damaged and was set aside: what it knew is not known now"
     return Damaged(message, Template("Run ", DOCTOR))

@@ -1,4 +1,4 @@
--- The ledger of one home: durable records that are not prose. Unlike the index it cannot be made again.
+-- The ledger of one home: durable records that are not prose. Unlike the index it cannot be rebuilt.
 
 -- name: schema
 CREATE TABLE links (                       -- ids that a project went by, each leading straight to the one it has
@@ -218,7 +218,7 @@ WHERE version <> excluded.version
 RETURNING note;
 
 -- name: begin_context
--- (what its first prompt was told a moment ago stays, where that counts)
+-- (notes that its first prompt was shown a moment ago stay if they belong to this context)
 DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :since AND :now AND EXISTS (
   SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :since AND :now
 )));
@@ -270,7 +270,7 @@ DELETE FROM purged WHERE digest = :digest;
 
 -- name: purged_known
 SELECT p.digest, p.receipt FROM json_each(:digests) j JOIN purged p ON p.digest = j.value
-LEFT JOIN receipts r ON r.id = p.receipt -- one that is gone or damaged lets nothing pass
+LEFT JOIN receipts r ON r.id = p.receipt -- a digest still counts if its receipt is missing or damaged
 WHERE NOT :ended OR instr(coalesce(r.receipt, ''), '"state": "begun"') = 0;
 
 -- name: purged_rows
@@ -305,7 +305,7 @@ INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :s
 -- name: decisions
 SELECT action, detail, time FROM decisions WHERE subject = :subject ORDER BY id DESC;
 
--- Agents and their tokens. A token is kept as its public part and a digest, never as itself.
+-- Agents and their tokens. Only the public part of a token and a digest are stored, never the token itself.
 
 -- name: agents.list
 SELECT name, role, tenant, created FROM agents WHERE :name IS NULL OR name = :name ORDER BY name;
@@ -346,7 +346,7 @@ WHERE agent = :agent AND revoked IS NULL AND id <> :id AND (expires IS NULL OR e
 -- name: agents.revoke_tokens
 UPDATE tokens SET revoked = :now WHERE agent = :agent AND revoked IS NULL AND id <> :id RETURNING id;
 
--- The audit. Read as bytes: what somebody else's program put there may not be text at all.
+-- The audit. Columns are read as bytes: values that another program wrote may not be text.
 
 -- name: audit.head
 SELECT count, CAST(hash AS BLOB) FROM audit_head;
@@ -382,7 +382,7 @@ ORDER BY number DESC LIMIT :most;
 -- name: audit.last
 SELECT number, CAST(hash AS BLOB) FROM audit ORDER BY number DESC LIMIT 1;
 
--- What agents have done, reviews of pull requests, and who claims one.
+-- Work that agents have done, reviews of pull requests, and claims of reviews.
 
 -- name: done.find
 SELECT 1 FROM done WHERE agent = :agent AND kind = :kind AND subject = :subject;

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 _MINUTE = 60
 _DAY = 86400
-_SHOWN_SECONDS = 30 * _DAY  # for which a session's shown notes are kept
-_HISTORY_SECONDS = 400 * _DAY  # for which it is kept to whom a note was shown
-_LATE_SECONDS = 10  # by which a client may report the start of a session after its first prompt
+_SHOWN_SECONDS = 30 * _DAY  # how long a session's shown notes are kept
+_HISTORY_SECONDS = 400 * _DAY  # how long the sessions that a note was shown to are kept
+_LATE_SECONDS = 10  # how late a client may report the start of a session, after its first prompt
 _MAX_CACHED = 10_000
 _IDS_PER_QUERY = 5_000
 
 
 class Usage:
-    """How often and when notes were used."""
+    """Counts and times of the uses of notes."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class Usage:
         return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
 
     def record_shown(self, ids: Iterable[str], now: int) -> None:
-        """Remember that notes were shown to a caller without a session: a use for retention, not counted as a recall."""
+        """Record that notes were shown to a caller without a session: a use for retention, not counted as a recall."""
         rows = [{"id": id, "time": now - _MINUTE} for id in sorted(set(ids))]  # a recall within this minute still counts
         if rows:
             self._database.write(lambda transaction: transaction.run_many("show", rows), durable=False)
@@ -60,8 +60,7 @@ class Usage:
         return found
 
     def forget(self, ids: Sequence[str]) -> int:
-        """Delete the counts of these notes, to whom they were shown and what was decided about them; return how many had
-        been used."""
+        """Delete all records of these notes: uses, sessions they were shown to, decisions; return how many had been used."""
         rows = [{"id": id} for id in ids]
 
         def delete_rows(transaction: Transaction) -> int:
@@ -89,7 +88,7 @@ class ShownTo(Record):
 
 
 class Sessions:
-    """What each session of a client was shown since its context began, and how many prompts it had."""
+    """The notes that each session of a client was shown since its context began, and its number of prompts."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -102,10 +101,10 @@ class Sessions:
         self, session: str, notes: Iterable[tuple[str, str]], now: int, *, new_context: bool = False, client: str = "",
         first: bool = False,
     ) -> List[str]:  # fmt: skip
-        """Remember versions of notes as shown; return the notes that no other process had recorded meanwhile.
+        """Record versions of notes as shown; return the notes that no other process had recorded meanwhile.
 
-        With `new_context`, what was shown before counts no more. The first prompt of a session's `first` context may be
-        heard before the start of the session: what was shown with it belongs to that context too."""
+        With `new_context`, what was shown before no longer counts. The first prompt of a session's `first` context may arrive
+        before the start of the session: what was shown with it belongs to that context too."""
         shared = {"session": session, "client": client, "time": now}
         rows = [{**shared, "note": note, "version": version} for note, version in sorted(notes)]  # see `count`
 
@@ -118,7 +117,7 @@ class Sessions:
         return self._database.write(insert_rows, durable=False)
 
     def begin(self, session: str, now: int, first: bool = False) -> None:
-        """Start a session over: nothing was shown to it, and it had no prompt, but see `record_shown` for the first."""
+        """Start a session over: it has been shown nothing and had no prompt; see `record_shown` for the first start."""
 
         def reset_session(transaction: Transaction) -> None:
             since = self._begin_context(transaction, session, now, first)
@@ -147,7 +146,7 @@ class Sessions:
         return int(counted[0][0]) if counted else 0
 
     def list_history(self, note: str) -> List[ShownTo]:
-        """Return to whom a note was shown, newest first."""
+        """Return the sessions that a note was shown to, newest first."""
         rows = self._database.read_or_empty("history", note=note)
         return [ShownTo(version=version, session=session, client=client, time=time) for version, session, client, time in rows]
 
@@ -167,7 +166,7 @@ class PersonDecision(Record):
 
 
 class Decisions:
-    """What people decided about notes."""
+    """Decisions of people about notes."""
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database

@@ -65,7 +65,7 @@ class BackgroundWork:
         self._resident.serve()
 
     def _open_memory(self, **caller: Any) -> Memory:
-        """Return the memory of another caller with the current settings; of ours only the home applies."""
+        """Return the memory of another caller with the current settings; it shares only the home with this process."""
         settings = self._memories.config().replace(project=None, session=None, agent=None, client=None)
         return Memory(config=settings, **caller)
 

@@ -202,7 +202,7 @@ class Memories:
 
     @contextmanager
     def lend(self, caller: Caller) -> Iterator[Memory]:
-        """Give the caller's memory for one call."""
+        """Yield the caller's memory for one call."""
         settings, caller = self.config(), caller.replace(found_by="")
         with self._cache.lend((settings, caller), lambda: self._open(settings, caller)) as memory:
             yield memory

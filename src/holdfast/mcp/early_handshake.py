@@ -1,8 +1,8 @@
 """Answer the first messages on stdio while the SDK is imported, which takes longer than a client should wait.
 
 Requests that need no memory get the answer that the SDK would give (a test compares them). One answer differs: a client that
-asks whether the server works without a handshake is told no, because the server can ask for roots only after one. All other
-messages are left for the SDK.
+asks whether the server works without a handshake gets the answer no, because the server can ask for roots only after one. All
+other messages are left for the SDK.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class StdioConnection:
         """Answer messages while `load` runs, which starts with the handshake. Return whether the SDK has anything to do."""
         loading, kept = _Loader(load), b""
         while line := self._next_line(loading):
-            said = parse_message(line)
-            answer = self._answer(said) if said else None
-            if said is None or (answer is None and "id" in said):
+            message = parse_message(line)
+            answer = self._answer(message) if message else None
+            if message is None or (answer is None and "id" in message):
                 break
             self.buffered = self.buffered[len(line) :]
-            if answer is None or said["method"] == "initialize":
+            if answer is None or message["method"] == "initialize":
                 kept += line  # the SDK needs it too
             if answer is not None:
-                self.send_message({"jsonrpc": "2.0", "id": said["id"], **answer})
-            if said["method"] == "initialize":
-                self.initialize_id = said["id"]
+                self.send_message({"jsonrpc": "2.0", "id": message["id"], **answer})
+            if message["method"] == "initialize":
+                self.initialize_id = message["id"]
                 loading.start()
         if self.ended and not self.buffered:
             self.is_loading = loading.is_running
@@ -77,10 +77,10 @@ class StdioConnection:
                 self.ended = not more
         return b"" if loading.is_done else self.buffered[: self.buffered.find(b"\n") + 1]
 
-    def _answer(self, said: dict[str, Any]) -> dict[str, Any] | None:
+    def _answer(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a message; None if the SDK must answer, or if it needs none."""
-        method, params = said["method"], said.get("params") or {}
-        if "id" not in said or method in SDK_METHODS:
+        method, params = message["method"], message.get("params") or {}
+        if "id" not in message or method in SDK_METHODS:
             return None
         if method == "initialize":
             if self.initialize_id is not None or not _is_complete(params):
@@ -144,8 +144,8 @@ class _Loader:
 def initialize_result(asked: str) -> dict[str, Any]:
     """Return the result of `initialize`."""
     version = asked if asked in VERSIONS else VERSIONS[-1]
-    said = {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": SERVER}
-    return {**said, "instructions": instructions()}
+    result = {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": SERVER}
+    return {**result, "instructions": instructions()}
 
 
 STATIC_RESULTS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -158,13 +158,13 @@ STATIC_RESULTS: dict[str, Callable[[], dict[str, Any]]] = {
 def parse_message(line: bytes) -> dict[str, Any] | None:
     """Return a request or a notification; None for anything else, which the SDK answers."""
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(said, dict) or said.get("jsonrpc") != "2.0" or not isinstance(said.get("method"), str):
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return None
-    id = said.get("id", 0)
-    return said if isinstance(id, int | str) and not isinstance(id, bool) else None
+    id = message.get("id", 0)
+    return message if isinstance(id, int | str) and not isinstance(id, bool) else None
 
 
 def _is_complete(params: Any) -> bool:

@@ -40,9 +40,9 @@ def store(memory: Memory, given: Arguments) -> Arguments:
 
 def recall(memory: Memory, given: Arguments) -> Arguments:
     answer = memory.recall(given.pop("query", ""), **given)
-    said = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
+    properties = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
     hits = [to_plain_data(_redact_hit(hit)) for hit in answer]
-    return {"hits": hits, **{name: one for name, one in said.items() if one != ""}}
+    return {"hits": hits, **{name: one for name, one in properties.items() if one != ""}}
 
 
 def forget(memory: Memory, given: Arguments) -> Arguments:
@@ -53,9 +53,9 @@ def search(memory: Memory, given: Arguments) -> Arguments:
     from holdfast.verbs.read import SEARCHED, snippet
 
     answer = memory.recall(given["query"], limit=given.get("limit", 10), kind=SEARCHED)
-    said = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
+    properties = {"mode": answer.mode, "degraded": answer.degraded, "reason": answer.reason, "disabled": answer.disabled}
     results = [to_plain_data(snippet(_redact_hit(hit))) for hit in answer]
-    return {"results": results, **{name: one for name, one in said.items() if one != ""}}
+    return {"results": results, **{name: one for name, one in properties.items() if one != ""}}
 
 
 def get(memory: Memory, given: Arguments) -> Arguments:
@@ -127,8 +127,8 @@ def _redact_hit(hit: Hit) -> Hit:
 def _redact_fact(fact: Fact) -> Fact:
     """Redact the value of a fact; its label tells whether it is a secret."""
     line = f"{fact.label}: {fact.value}"
-    told = hide_secrets(line)
-    return fact if told == line else fact.replace(value=told.removeprefix(f"{fact.label}: "))
+    redacted = hide_secrets(line)
+    return fact if redacted == line else fact.replace(value=redacted.removeprefix(f"{fact.label}: "))
 
 
 _FLAGS = ("quarantined", "archived", "weak")

@@ -37,8 +37,8 @@ _DONE = {
 
 
 def format_recall(answer: Answer) -> list[str]:
-    """The hits of a recall, best first, with few that are weak; long ones are cut, and say how to read all. Only the name is
-    shown of those after the first few."""
+    """Return the hits of a recall, best first, with few weak ones. Long hits are cut and say how to read the rest; after the
+    first few hits only the name is shown."""
     hits = _limit_weak(answer["hits"])
     room, lines = _ROOM_CHARS, _count_line({**answer, "hits": hits}, "hits")
     shown = hits[:_MOST_HITS]
@@ -50,7 +50,7 @@ def format_recall(answer: Answer) -> list[str]:
 
 
 def format_search(answer: Answer) -> list[str]:
-    """The pieces that a search found, with few that are weak: path, lines, score, snippet."""
+    """Return the pieces that a search found, with few weak ones: path, lines, score, snippet."""
     results = _limit_weak(answer["results"])
     lines = _count_line({**answer, "results": results}, "results")
     for place, one in enumerate(results[:_MOST_SNIPPETS], 1):
@@ -63,14 +63,14 @@ def format_search(answer: Answer) -> list[str]:
 
 
 def format_store(answer: Answer) -> list[str]:
-    """What a store did, with the version to give back as `expected`."""
+    """Return the result of a store, with the version to pass as `expected`."""
     note = answer["note"]
     lines = [f"{answer['action'].capitalize()} **{_name(note['key'])}** ({_scope_kind(note)}), version {note['version']}."]
     return lines + _redacted(answer) + ([QUARANTINED] if note.get("quarantined") else [])
 
 
 def format_get(answer: Answer) -> list[str]:
-    """A whole note, or lines of a note or file, exactly as stored but for the escapes that are named."""
+    """Return a whole note, or lines of a note or file, exactly as stored except for the escapes that are named."""
     if not answer["exists"]:
         return [f"There is no file {_path(answer['path'])}: the text is empty."]
     if "note" not in answer:
@@ -84,7 +84,7 @@ def format_get(answer: Answer) -> list[str]:
 
 
 def format_history(answer: Answer) -> list[str]:
-    """The versions of a note, or what was said around a turn."""
+    """Return the versions of a note, or the turns around a turn."""
     if "turns" in answer:
         return _turns(answer["turns"])
     versions = answer["versions"]
@@ -97,7 +97,7 @@ def format_history(answer: Answer) -> list[str]:
 
 
 def format_facts(answer: Answer) -> list[str]:
-    """What a fact was set to, or what is known of a subject."""
+    """Return the fact that was set, or the facts about a subject."""
     if "facts" in answer:
         known = answer["facts"]
         head = f"{_count(known, 'fact')}. {NOTICE}" if known else "No such fact is known."
@@ -108,7 +108,7 @@ def format_facts(answer: Answer) -> list[str]:
 
 
 def format_forget(answer: Answer) -> list[str]:
-    """Whether a note was forgotten, and until when it can be restored."""
+    """Return whether a note was forgotten, and until when it can be restored."""
     if not answer["deleted"]:
         return [f"There is no note **{_name(answer['key'])}**: nothing was forgotten."]
     until = answer.get("restorable_until")
@@ -117,14 +117,14 @@ def format_forget(answer: Answer) -> list[str]:
 
 
 def format_file(answer: Answer) -> list[str]:
-    """What a file command did, or the text of a file."""
+    """Return the result of a file command, or the text of a file."""
     if answer["command"] != "view":
         return [f"{_DONE[answer['command']]} {_path(answer['path'])}."]
     return _verbatim(f"Contents of {_path(answer['path'])}{''.join([f' ({one})' for one in _marks(answer)])}", answer["text"])
 
 
 def format_project(used: Answer) -> str:
-    """The last line of every result: which project was used, and how it was found."""
+    """Return the last line of every result: which project was used, and how it was found."""
     if "fix" in used:
         return f"No project is known. {used['fix']}."
     return f"Project: {_name(str(used.get('id') or used.get('folder') or 'unknown'))}, found by {used['found_by']}."
@@ -142,7 +142,7 @@ def _count_line(answer: Answer, name: str) -> list[str]:
 
 
 def _limit_weak(hits: list[Answer]) -> list[Answer]:
-    """The strong hits, then at most a few of those that probably do not answer."""
+    """Return the strong hits, then at most a few of those that probably do not answer."""
     return [*[hit for hit in hits if not hit.get("weak")], *[hit for hit in hits if hit.get("weak")][:_MOST_WEAK]]
 
 
@@ -162,7 +162,7 @@ def _redacted(answer: Answer) -> list[str]:
 
 
 def _entry(head: str, rows: list[str]) -> list[str]:
-    """A line of ours with the first row of a stored text, and the others indented below it."""
+    """Return a line of Holdfast with the first row of a stored text, and the other rows indented below it."""
     return [(head + (rows[0] if rows else "")).rstrip(), *["   " + row for row in rows[1:]]]
 
 
@@ -171,7 +171,7 @@ def _rows(text: str) -> list[str]:
 
 
 def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
-    """The rows of a text that may take `room`, cut at the end of a sentence or line; and how many characters they take."""
+    """Return the rows of a text that fit into `room`, cut at the end of a sentence or line, and their number of characters."""
     most, plain = max(min(_HIT_CHARS, room), _LEAST_CHARS), escape_text(text).strip()
     if len(plain) > most:
         plain = f"{_cut(plain, most)} … ({whole} shows all)"
@@ -179,13 +179,13 @@ def _shortened(text: str, room: int, whole: str) -> tuple[list[str], int]:
 
 
 def _snippet(text: str) -> str:
-    """The beginning of a snippet."""
+    """Return the beginning of a snippet."""
     plain = escape_text(text).strip()
     return f"{_cut(plain, _SNIPPET_CHARS)} …" if len(plain) > _SNIPPET_CHARS else plain
 
 
 def _more_line(hits: list[Answer]) -> list[str]:
-    """One line that names the hits whose text is not shown."""
+    """Return one line that names the hits whose text is not shown."""
     if not hits:
         return []
     names = [_reference(hit) for hit in hits[:_MOST_NAMED]]
@@ -194,7 +194,7 @@ def _more_line(hits: list[Answer]) -> list[str]:
 
 
 def _reference(hit: Answer) -> str:
-    """What to give memory_get or memory_history for a hit: the key and, if it is not the project, its scope; else the path."""
+    """Return the arguments of memory_get or memory_history for a hit: key and, outside the project, scope; else the path."""
     if hit["kind"] not in ("note", "past"):
         return _path(hit["citation"])
     marks = [*([_scope_kind(hit)] if _scope_kind(hit) != "project" else []), *_marks(hit)]
@@ -210,7 +210,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _how_to_read(hit: Answer) -> str:
-    """The call that shows all of a hit."""
+    """Return the call that shows all of a hit."""
     if hit["kind"] == "turn":
         return "memory_history with this turn, before 0, after 0"
     if hit["kind"] not in ("note", "past"):
@@ -225,7 +225,7 @@ def _hit_name(hit: Answer) -> str:
 
 
 def _hit_details(hit: Answer) -> list[str]:
-    """Where a hit applies, its date and source; of what is no note also the path that reads it."""
+    """Return where a hit applies, its date and source and, unless it is a note, the path that reads it."""
     if hit["kind"] in ("note", "past"):
         kind = [hit["type"]] if hit.get("type") not in (None, "project") else []
         return [_scope_kind(hit), *kind, _span(hit), *_source(hit), *_marks(hit)]
@@ -234,13 +234,13 @@ def _hit_details(hit: Answer) -> list[str]:
 
 
 def _marks(one: Answer) -> list[str]:
-    """What a reader must know before the text."""
+    """Return what a reader must know before the text."""
     words = [word for word in ("pinned", "archived", "weak", "quarantined") if one.get(word)]
     return words + ([f"hidden: {', '.join(one['hidden'])}"] if one.get("hidden") else [])
 
 
 def _source(one: Answer, whole: bool = False) -> list[str]:
-    """Who it came from, and the least trusted thing it was made from."""
+    """Return the origin of a text, and the least trusted source that it was made from."""
     source = one.get("source")
     if not source:
         return []
@@ -251,7 +251,7 @@ def _source(one: Answer, whole: bool = False) -> list[str]:
 
 
 def _span(one: Answer) -> str:
-    """Since when it is true, and until when if that has an end."""
+    """Return since when it is true, and until when if that has an end."""
     since, until = one.get("valid_from") or one.get("updated") or "", one.get("closed") or one.get("valid_to")
     return f"{since[:10]} to {until[:10]}" if until else since[:10]
 
@@ -265,7 +265,7 @@ def _fact(one: Answer) -> str:
 
 
 def _stale(facts: list[Answer]) -> list[str]:
-    """One line that names the places that still state an older value."""
+    """Return one line that names the places that still state an older value."""
     places = list(dict.fromkeys([place for one in facts for place in one.get("stale_in", ())]))
     if not places:
         return []
@@ -286,7 +286,7 @@ def _turns(turns: list[Answer]) -> list[str]:
 
 
 def _verbatim(head: str, text: str) -> list[str]:
-    """A text that may be edited and written back: every line indented by four spaces, reversible escapes only."""
+    """Return a text that may be edited and written back: every line indented by four spaces, reversible escapes only."""
     shown = escape_markup(text)
     rows = [f"    {row.removesuffix(chr(13))}" for row in shown.removesuffix("\n").split("\n")] if text else []
     lines = [f"{head}. {NOTICE}", *rows] if text else [f"{head}: no text. {NOTICE}"]

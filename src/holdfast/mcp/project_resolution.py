@@ -2,7 +2,7 @@
 
 In this order: the argument of the call, the setting, the metadata of the call, the client's roots, the environment variables
 that the client sets, and last the working directory, if it is a repository or has a marker and is not a plugin's. If none of
-them tells, there is no project: global notes work, and a call that needs a project is rejected with the fix.
+them names one, there is no project: global notes work, and a call that needs a project is rejected with the fix.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Caller(Record):
 
     @property
     def fix(self) -> str:
-        """How a caller without a project names one."""
+        """The hint for a caller without a project."""
         return GATEWAY_FIX if self.found_by == FOUND_BY_GATEWAY else FIX
 
     def known_client(self) -> Client | None:
@@ -71,11 +71,11 @@ class LaunchOptions(Record):
     settings: tuple[tuple[str, Any], ...] = ()  # of the command line, which override those of the home
 
 
-def client_name(started: LaunchOptions, told: str | None) -> str | None:
+def client_name(started: LaunchOptions, sent_name: str | None) -> str | None:
     """Return the client's name: as it was installed, else as it calls itself, in plain characters."""
-    if started.client or not told:
+    if started.client or not sent_name:
         return started.client
-    plain = "".join([char if char.isalnum() or char in "._-" else "-" for char in told.lower() if char.isascii()])
+    plain = "".join([char if char.isalnum() or char in "._-" else "-" for char in sent_name.lower() if char.isascii()])
     return plain.strip("-._")[:_NAME_CHARS] or None
 
 

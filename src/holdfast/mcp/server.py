@@ -1,4 +1,4 @@
-"""The MCP server: a handler for each method of the protocol. The same for stdio and HTTP."""
+"""The MCP server: a handler for each method of the protocol, the same for stdio and HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout: one client, until it disconnects or the process is told to stop."""
+"""MCP over stdin and stdout: one client, until it disconnects or the process is stopped."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class _PendingRequests:
         self._ids: set[int | str] = set()
         self._changed = threading.Condition()
 
-    def add(self, said: dict[str, Any]) -> None:
-        if "id" in said:
+    def add(self, message: dict[str, Any]) -> None:
+        if "id" in message:
             with self._changed:
-                self._ids.add(said["id"])
-        elif said["method"] == "notifications/cancelled" and isinstance(said.get("params"), dict):
-            self.remove(said["params"].get("requestId"))  # it will get no answer
+                self._ids.add(message["id"])
+        elif message["method"] == "notifications/cancelled" and isinstance(message.get("params"), dict):
+            self.remove(message["params"].get("requestId"))  # it will get no answer
 
     def remove(self, id: object) -> None:
         if isinstance(id, int | str):
@@ -93,30 +93,30 @@ class _Input(io.TextIOBase):
         if self._too_long or len(line) > _LINE_BYTES:
             self._too_long = False
             return self._reject(None, f"more than {_LINE_BYTES} bytes in one message")
-        text, said = line.decode("utf-8", "replace"), parse_message(line)
-        if said is None:
+        text, message = line.decode("utf-8", "replace"), parse_message(line)
+        if message is None:
             return self._answer_invalid(line) or text
         if not _is_valid(text):
-            return self._reject(said["id"], "not a message of the protocol, or not Unicode") if "id" in said else "\n"
-        self._pending.add(said)
+            return self._reject(message["id"], "not a message of the protocol, or not Unicode") if "id" in message else "\n"
+        self._pending.add(message)
         return text
 
     def _answer_invalid(self, line: bytes) -> str:
         """Answer a line that is neither a request nor a notification; leave answers of the client and blank lines alone."""
         try:
-            said = json.loads(line) if line.strip() else {"result": None}
+            message = json.loads(line) if line.strip() else {"result": None}
         except (ValueError, RecursionError):
             return self._reject(None, "not JSON", types.PARSE_ERROR)
-        if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
-            id = said.get("id") if isinstance(said, dict) else None
+        if not isinstance(message, dict) or "method" in message or not ("result" in message or "error" in message):
+            id = message.get("id") if isinstance(message, dict) else None
             known = isinstance(id, int | str) and not isinstance(id, bool)
             return self._reject(id if known else None, "not a message of the protocol")
         return ""
 
     def _reject(self, id: object, why: str, code: int = types.INVALID_REQUEST) -> str:
-        """Answer a line that the SDK cannot read: it would not, and the client would wait. Return an empty line."""
-        said = "Parse error" if code == types.PARSE_ERROR else "Invalid request"
-        self._connection.send_message({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{said}: {why}"}})
+        """Answer a line that the SDK cannot read: the SDK would not answer, and the client would wait. Return an empty line."""
+        kind = "Parse error" if code == types.PARSE_ERROR else "Invalid request"
+        self._connection.send_message({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": f"{kind}: {why}"}})
         return "\n"
 
     def _read_more(self) -> bool:
@@ -133,8 +133,8 @@ class _Output(io.TextIOBase):
         self._connection, self._pending, self._lines = connection, calls, lines
 
     def write(self, text: str, /) -> int:
-        connection, said = self._connection, json.loads(text)
-        answers = said.get("id") if "method" not in said else None
+        connection, message = self._connection, json.loads(text)
+        answers = message.get("id") if "method" not in message else None
         if answers is not None and answers == connection.initialize_id:
             connection.initialize_id = None
         else:

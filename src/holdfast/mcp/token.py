@@ -55,10 +55,10 @@ class TokenGuard:
         if scope["type"] == "lifespan" or self._is_authorized(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            said = b"This server asks for its token: Authorization: Bearer TOKEN\n"
+            body = b"This server asks for its token: Authorization: Bearer TOKEN\n"
             headers = [(b"www-authenticate", b'Bearer realm="holdfast"'), (b"content-type", b"text/plain")]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
-            await send({"type": "http.response.body", "body": said})
+            await send({"type": "http.response.body", "body": body})
         else:
             await send({"type": "websocket.close", "code": 1008})
 

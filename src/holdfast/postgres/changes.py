@@ -42,7 +42,7 @@ class _RecentFile(NamedTuple):
 
 
 class _ThreadState(local):
-    """What one thread knows of the replica."""
+    """One thread's knowledge of the replica."""
 
     fingerprints: dict[tuple[str, str], int] | None = None  # what a replica must have to be asked; None: ask the primary
     primary_only = False
@@ -111,7 +111,7 @@ class PostgresChanges:
     def run_query(self, question: Callable[[], T]) -> T:
         """Answer from a replica that has all that the primary had at the last refresh.
 
-        The replica is compared in the transaction that answers: several servers may stand behind one address.
+        The replica is compared in the transaction that answers: one address may lead to several servers.
         """
         state = self.thread_state
         state.used_replica = False

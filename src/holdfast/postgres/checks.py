@@ -22,7 +22,7 @@ _CREATE = "a superuser run `CREATE EXTENSION vector SCHEMA public` in this datab
 
 
 class VectorSupport(NamedTuple):
-    """What a database says about pgvector."""
+    """The state of pgvector in a database."""
 
     offered: str | None  # the version that the server could install
     created: str | None  # the version that is installed in this database
@@ -32,7 +32,7 @@ class VectorSupport(NamedTuple):
 
 
 class ServerIdentity(NamedTuple):
-    """What tells one server and database from another."""
+    """The identity of a server and database."""
 
     system: str
     database: str
@@ -46,7 +46,7 @@ def vector_problem(database: Database) -> tuple[str, str]:
 
 
 def vector_problem_at(url: str) -> tuple[str, str]:
-    """Return the same for the database at an address."""
+    """Return what is missing in the database at an address, and how to fix it."""
     try:
         with psycopg.connect(**connection_parameters(url)) as connection:
             row = connection.execute(SQL["pgvector"]).fetchone()

@@ -44,7 +44,7 @@ _INVALID_OPTION = re.compile(  # messages of the client library about an option 
     r"|weak (sslmode)|with \d+ (hostaddr) values|parse (network address)|root (certificate) file"
 )
 _NO_SCHEMA = ("3F000", "42P01", "42703", "42883")
-_NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # or no role of ours
+_NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # or not a role of Holdfast
 
 
 class RetryLater(Busy):

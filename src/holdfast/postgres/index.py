@@ -51,7 +51,7 @@ class IndexDatabase(Database):
 
     @property
     def cache(self) -> dict[Hashable, Any] | None:
-        """What this thread's query has read so far; None outside of a query."""
+        """The results that this thread's query has read so far; None outside of a query."""
         cache: dict[Hashable, Any] | None = getattr(self._thread, "cache", None)
         return cache
 
@@ -155,8 +155,8 @@ class PostgresIndex(IndexQueries):
     def put(self, entries: Iterable[tuple[IndexEntry, FileId | None]], is_current: Callable[[IndexEntry], bool]) -> None:
         """Index files in one transaction.
 
-        Where the store is in the same database, it is read under the folder's lock whether the files are current, so that what
-        was purged meanwhile does not come back. Otherwise `is_current` is called before.
+        Where the store is in the same database, whether the files are current is read under the folder's lock, so that text
+        that was purged meanwhile does not come back. Otherwise `is_current` is called before.
         """
         current = [(entry, replaced) for entry, replaced in entries if self._stored_files or is_current(entry)]
         if not current:
@@ -186,7 +186,7 @@ class PostgresIndex(IndexQueries):
         count, change = self._database.write(write)
         if count:
             terms = change.removed_terms()
-            with suppress(Busy):  # the files are out; terms without postings find nothing, and go with the next purge
+            with suppress(Busy):  # the files are removed; terms without postings find nothing and are purged later
                 self._database.write(lambda db: db.execute(SQL["drop_terms"], {"words": terms}))
         return count
 
@@ -289,7 +289,7 @@ class PostgresIndex(IndexQueries):
         return super().find_adjacent_turns(ids) if self._may_have_transcripts() else []
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
-        """Return those of these names under which somebody speaks in a transcript of the filter's folders."""
+        """Return those of these names that are speakers in a transcript of the filter's folders."""
         folders = self._folder_ids(filter) if self._may_have_transcripts() else ()
         if not folders:
             return []

@@ -1,7 +1,7 @@
 -- The index of a tenant in PostgreSQL: the statements of index/sqlite.sql by the same names, and those only PostgreSQL needs.
 -- Row-level security restricts each statement to the rows of the tenant.
 
--- Fragments: `{name}` in a statement below stands for the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
+-- Fragments: `{name}` in a statement below is replaced by the text here. The aliases are f (folder), d (doc), p (passage), a (fact).
 
 -- name: {in_scopes}
 f.scope = ANY(:scopes::text[])
@@ -138,7 +138,7 @@ WITH gone AS (
 ), unsaid AS (
   DELETE FROM mention m
   USING (SELECT g.id, g.folder, t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word) OFFSET 0) AS s
-  WHERE m.word = s.word AND m.folder = s.folder AND m.passage = s.id  -- by the whole key: not through all that a tenant says
+  WHERE m.word = s.word AND m.folder = s.folder AND m.passage = s.id  -- by the whole key: does not scan all words of the tenant
 ), unmade AS (
   DELETE FROM made m USING gone g WHERE m.passage = g.id
 ), uncut AS (
@@ -204,7 +204,7 @@ SELECT p.id, p.words FROM passage p JOIN folder f ON f.id = p.folder WHERE p.id 
 SELECT {passage_columns}, CASE WHEN p.past THEN p.closed ELSE p.valid_to END
 FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
   JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so that the planner uses their index
   AND {passage_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now::text)
   AND {not_superseded}
@@ -214,7 +214,7 @@ ORDER BY j.place;
 SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
 FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
   JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so that the planner uses their index
   AND {passage_filter}
   AND (p.valid_to IS NULL OR p.valid_to > :now::text)
   AND {not_superseded}
@@ -224,7 +224,7 @@ ORDER BY j.place;
 SELECT {passage_columns}, CASE WHEN p.replaced <= :known_at::text THEN p.closed ELSE p.valid_to END
 FROM unnest(:ids::bigint[]) WITH ORDINALITY AS j (id, place)
   JOIN passage p ON p.id = j.id JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = p.folder
-WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so the planner finds the few by their index
+WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes}  -- ids twice: so that the planner uses their index
   AND {passage_filter}
   AND p.recorded <= :known_at::text
   AND (p.valid_from IS NULL OR p.valid_from <= :as_of::text)
@@ -254,7 +254,7 @@ WHERE {in_scopes} AND {in_parts}
 ORDER BY p.recorded DESC, f.scope, d.key, p.seq;
 
 -- name: notes
-WITH chosen AS MATERIALIZED (              -- the few first, and only then their texts
+WITH chosen AS MATERIALIZED (              -- choose the notes first, then read their texts
   SELECT n.id FROM folder f CROSS JOIN LATERAL (
     SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
     WHERE d.folder = f.id AND d.kind = 'note'
@@ -273,7 +273,7 @@ FROM chosen c JOIN doc d ON d.id = c.id JOIN folder f ON f.id = d.folder JOIN pa
 ORDER BY d.pinned DESC, d.updated DESC, d.note_id DESC, f.scope, d.key;
 
 -- name: notes_after
-WITH chosen AS MATERIALIZED (              -- as in `notes`, and behind the one that a page ended with
+WITH chosen AS MATERIALIZED (              -- as in `notes`, and after the last note of the previous page
   SELECT n.id FROM folder f CROSS JOIN LATERAL (
     SELECT d.id, d.pinned, d.updated, d.note_id, d.key FROM doc d
     WHERE d.folder = f.id AND d.kind = 'note'
@@ -317,7 +317,7 @@ WHERE {in_scopes}
   AND {not_superseded}
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
-  AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
+  AND (:last::text IS NULL                   -- from the start, or after the last fact of the previous page
     OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
       > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
@@ -334,7 +334,7 @@ WHERE {in_scopes}
   AND {not_superseded}
   AND (:named::text IS NULL OR a.named = :named::text)
   AND (:as_of::text IS NULL OR (a.valid_from <= :as_of::text AND coalesce(a.valid_to, '9') > :as_of::text))
-  AND (:last::text IS NULL                   -- from the first on, or behind the one that a page ended with
+  AND (:last::text IS NULL                   -- from the start, or after the last fact of the previous page
     OR (a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name)
       > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
@@ -356,7 +356,7 @@ WHERE a.about = ANY(:names::text[]) AND a.named = ANY(:labels::text[]) AND {in_s
   AND {not_superseded};
 
 -- name: contested
-SELECT min(a.subject), min(a.label)        -- what more than one file states, if one of them has a line that is open now
+SELECT min(a.subject), min(a.label)        -- stated by several files, one of which has a line that is open now
 FROM folder f JOIN doc d ON d.folder = f.id JOIN fact a ON a.doc = d.id
 WHERE {in_scopes} AND a.valid_from <= :now::text
 GROUP BY a.about, a.named

@@ -36,7 +36,7 @@ SQL = statements(__file__)
 
 
 class PostgresLedger:
-    """One tenant's records; of what agents have done, those that the agent of the settings may see."""
+    """One tenant's records; of the done records, those that the agent of the settings may see."""
 
     def __init__(self, settings: PostgresSettings, lock_seconds: float = 30) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class PostgresLedger:
         return self.database.unreadable
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
-        """Return a lock between processes; entering it raises Busy after so many seconds."""
+        """Return a lock between processes; entering it raises Busy after this many seconds."""
         return Lock(self._settings, name, seconds)
 
     def scrub(self, seconds: float | None = None) -> None:
@@ -189,7 +189,7 @@ class PurgeFlagRows:
         return self._purged
 
     def any_rejected(self) -> bool:
-        """Return what the last query of `any_purged` found; once that is not asked any more, there may be some."""
+        """Return what the last query of `any_purged` found; after a purge it is no longer queried, so this returns True."""
         return self._purged or self._rejected
 
     def set_purged(self) -> None:

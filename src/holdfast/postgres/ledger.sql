@@ -1,5 +1,5 @@
 -- The ledger in PostgreSQL: the same statements as in ledger/sqlite.sql.
--- No statement names a tenant: each transaction is one tenant's, and row-level security shows and takes no other's rows.
+-- No statement names a tenant: each transaction belongs to one tenant, and row-level security hides and rejects the rows of others.
 
 -- name: canonical
 SELECT project FROM links WHERE alias = :alias;
@@ -66,7 +66,7 @@ WHERE told.version <> excluded.version
 RETURNING note;
 
 -- name: begin_context
--- (what its first prompt was told a moment ago stays, where that counts)
+-- (notes that its first prompt was shown a moment ago stay if they belong to this context)
 DELETE FROM told WHERE time < :before OR (session = :session AND note <> '' AND NOT (time BETWEEN :since AND :now AND EXISTS (
   SELECT 1 FROM prompts WHERE prompts.session = :session AND count = 1 AND prompts.time BETWEEN :since AND :now
 )));
@@ -121,7 +121,7 @@ ON CONFLICT (tenant, digest) DO UPDATE SET receipt = excluded.receipt;
 DELETE FROM purged WHERE digest = :digest;
 
 -- name: purged_known
-SELECT p.digest, p.receipt FROM purged p LEFT JOIN receipts r ON r.id = p.receipt -- one that is gone or damaged lets nothing pass
+SELECT p.digest, p.receipt FROM purged p LEFT JOIN receipts r ON r.id = p.receipt -- it may be missing or damaged
 WHERE p.digest = ANY(ARRAY(SELECT json_array_elements_text(:digests::json)))
   AND (NOT :ended::boolean OR strpos(coalesce(r.receipt, ''), '"state": "begun"') = 0);
 
@@ -330,7 +330,7 @@ UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent A
 -- name: keys.drop
 DELETE FROM idempotency WHERE agent = :agent AND key = :key AND digest = :digest AND status IS NULL;
 
--- All rows, out of this ledger and into it (see ledger/transfer.py).
+-- Read and add all rows (see ledger/transfer.py).
 
 -- name: transfer.links
 SELECT alias, project FROM links ORDER BY alias;

@@ -76,8 +76,8 @@ class Outage:
     def seconds_to_connect(self, hosts: int) -> int:
         """Return how long a connection attempt may take per host; raise RetryLater if this caller is not to try now.
 
-        A server that never answered gets the time that its address says. When a server has been away for too long, one
-        caller at a time tries; its first attempts are short."""
+        A server that never answered gets the time that its address sets. When a server has been away for too long, one caller
+        at a time tries; its first attempts are short."""
         with self._guard:
             self.check()
             now = time.monotonic()

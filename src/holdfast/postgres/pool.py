@@ -68,7 +68,7 @@ class FairShare:
             return self._used <= self._size
 
     def release(self, thread: int, tenant: str) -> None:
-        """Give back the slot that this thread took for this tenant."""
+        """Release the slot that this thread took for this tenant."""
         with self._changed:
             self._used -= 1
             self._by_thread[thread] -= 1
@@ -269,7 +269,7 @@ def _after_fork() -> None:
 
 
 def _is_of_another_pool(record: logging.LogRecord) -> bool:
-    """Return whether psycopg_pool logs about another pool: errors of ours reach the caller, without names of users."""
+    """Return whether psycopg_pool logs about another pool: Holdfast reports its own errors, without names of users."""
     return not (isinstance(record.args, tuple) and record.args and str(record.args[0]).startswith(_NAME))
 
 

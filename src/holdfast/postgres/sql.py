@@ -1,4 +1,4 @@
-"""SQL statements by name, in PostgreSQL's dialect: `:name` stands for a value, `::type` is a cast."""
+"""SQL statements by name, in PostgreSQL's dialect: `:name` is a value, `::type` is a cast."""
 
 from __future__ import annotations
 

@@ -277,7 +277,7 @@ class PostgresStore:
 
         self.run_durably(work, lock=lambda db: self.lock_folders(db, scope.folder, _NOTE_PARTS), is_done=is_done)
 
-    # --- index.md: a database has no folder in which anybody would look for it -----------------------------------------
+    # --- index.md: a database has no such file -------------------------------------------------------------------------
 
     def has_current_listing(self, scope: Scope) -> bool:
         return True
@@ -410,7 +410,7 @@ class PostgresStore:
     def change_folder(
         self, db: Session, scope_folder: str, part: str, change: int, *, last: int = 0, names: list[str] | None = None
     ) -> None:
-        """Combine a change with the fingerprint of a folder, and remember a few changed names for other readers."""
+        """Combine a change with the fingerprint of a folder, and record a few changed names for other readers."""
         recent = [name for name in names or () if len(name) <= _NAME_CHARACTERS][:_RECENT_NAMES]
         row = {"scope": scope_folder, "part": part, "mix": change, "last": last, "names": recent}
         db.execute(SQL["change_folder"], row)
@@ -454,14 +454,14 @@ class PostgresStore:
 class ErasedInode:
     """The inode that the attempts of an erasure found; 0 for none.
 
-    An attempt whose answer was lost may have taken effect: what exists since then was written by somebody else.
+    An attempt whose answer was lost may have taken effect: a document that exists since then was written by another caller.
     """
 
     def __init__(self) -> None:
         self.inode = 0
 
     def record(self, inode: int) -> None:
-        """Record what an attempt found; raise `Busy` if it is not what an earlier one found."""
+        """Record the inode that an attempt found; raise `Busy` if an earlier attempt found another."""
         if self.inode and inode not in (0, self.inode):
             raise Busy("somebody else wrote here while the database was away", "Try again")
         self.inode = inode

@@ -260,7 +260,7 @@ class PostgresTranscripts:
 
 class _Addition:
     """The lines to append. They are composed once, because the caller does not keep them: if a transaction is repeated, they
-    are valid only if nobody else appended meanwhile."""
+    are valid only if no other writer appended meanwhile."""
 
     def __init__(self, compose: Compose) -> None:
         self._compose = compose
@@ -270,7 +270,7 @@ class _Addition:
         self.position = Position()
 
     def compose(self, row: TranscriptRow, others: Iterator[Line]) -> bool:
-        """Compose the lines that go behind those of the row, and return whether there are any."""
+        """Compose the lines that follow those of the row, and return whether there are any."""
         if self._seen is None:
             self.data = b"".join(self._compose(others, row.size == 0)).split(b"\n")[:-1]
         elif self.data and self._seen != (row.inode, row.size) and (self._seen[1] or row.size):

@@ -2,8 +2,8 @@
 
 The first vectors of a folder (`narrow`) are few enough for every process to keep a copy and to compare them all, exactly as
 with SQLite. Those beyond (`wide`) are compared by PostgreSQL, with an HNSW index for the dimensions of our own models. The
-table `stock` has a version for each folder and model, by which a copy is brought up to date; passages that were removed
-meanwhile are found by no row any more.
+table `stock` has a version for each folder and model, by which a copy is brought up to date; no row leads to passages that
+were removed meanwhile.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MAX_REMOVED = 32  # vectors, or one in fifty, that may be missing from a folder
 
 
 class Stock(Record):
-    """How many vectors of a model a folder has: narrow and wide ones, how many were removed, and the version."""
+    """The number of vectors of a model in a folder: narrow, wide and removed ones; and their version."""
 
     model: int
     folder: int

@@ -1,4 +1,4 @@
-"""Read and write the marker `.holdfast/project.json`: an id that moves with its folder (P3), written only on request."""
+"""Read and write the marker `.holdfast/project.json`: an id that moves with its folder, written only on request."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _write(folder: int, name: str, data: bytes) -> None:
 
 
 def _publish(folder: int, temporary: str, common: str, instead: str | None) -> None:
-    """Give the complete file its name: over the id `instead`, otherwise only where no file is."""
+    """Rename the complete file to its final name: over the id `instead`, otherwise only if no file exists."""
     if instead is not None:
         if read_id(common) == instead:
             os.rename(temporary, ID_FILE, src_dir_fd=folder, dst_dir_fd=folder)

@@ -1,4 +1,4 @@
-"""Resolve the project of a folder: from an override, the git remote, a marker or the path (P1, P2, P3).
+"""Resolve the project of a folder: from an override, the git remote, a marker or the path (promises P1, P2 and P3).
 
 `find_candidates` reads only the folder and git's own files: starting git takes longer than the rest of a cold recall.
 `resolve_project` compares the candidates with the ledger, so that memory survives a rename, a move and a remote that is added
@@ -131,7 +131,7 @@ def _format_git_id(stored_id: str, worktree: str) -> str:
 def resolve_project(
     candidates: Candidates, registry: Registry, has_notes: Callable[[str], bool], *, remember: bool = True
 ) -> Project:
-    """Return the project of a folder in P1's order, unless an older id of this folder already has notes."""
+    """Return the project of a folder in the order of promise P1, unless an older id of this folder already has notes."""
     if candidates.override is not None:
         return Project(candidates.override, _find_adopted(candidates.override, registry, has_notes), "override")
     evidence = _Evidence(candidates, registry, has_notes)

@@ -94,7 +94,7 @@ def restore_marks(old: str, new: str) -> str:
 
 
 class _Shift(Record):
-    """Where a mark stands in the visible text, and how much longer the visible text is up to its end."""
+    """The position of a mark in the visible text, and how much longer the visible text is up to its end."""
 
     start: int
     end: int

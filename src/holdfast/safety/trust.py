@@ -1,6 +1,6 @@
-"""Compute the trust of a text: the least of its origin and of every source that it was made from (S3).
+"""Compute the trust of a text: the least of its origin and of every source that it was made from.
 
-    user > agent > tool > import > web
+user > agent > tool > import > web
 
 | Made from | Trusted as |
 |---|---|

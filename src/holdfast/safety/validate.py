@@ -83,7 +83,7 @@ def require_text(value: object) -> str:
 
 
 def reject_secrets(value: str, description: str, before: str = "", fix: str | Template = "") -> None:
-    """Raise SecretFound, which names the rule and the line but never the secret (S2)."""
+    """Raise SecretFound, which names the rule and the line but never the secret."""
     value = _strip_hidden(value)
     if is_surely_clean(value):
         return

@@ -26,7 +26,7 @@ _WORD = 0.35
 _GENERAL, _MAYBE_GENERAL, _OURS, _REFERENCE, _NAMED = -5.5, -4.5, 4.0, 1.5, 2.0
 _MAX_REFERENCES = 3
 _MAX_TERMS = 16
-_MIN_PASSAGES = 100  # in a small home every word is rare or everywhere: it counts as if it had so many passages
+_MIN_PASSAGES = 100  # in a small home every word is either rare or common: weights assume at least this many passages
 _GENERAL_OPENINGS = (
     "what is ", "what's ", "whats ", "what are ", "what does ", "who is ", "who was ", "who wrote ", "who invented ",
     "who created ", "who made ", "explain ", "define ", "describe ", "tell me ", "name ", "convert ", "translate ", "write a ",

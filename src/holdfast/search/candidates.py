@@ -207,7 +207,7 @@ class CandidatePool:
 
 
 class Occurrences:
-    """Where some terms occur among all tokens of a pool, found in one pass."""
+    """The positions of some terms among all tokens of a pool, found in one pass."""
 
     def __init__(self, pool: CandidatePool, tokens_of_terms: list[list[int]]) -> None:
         tokens = sorted({token for token_list in tokens_of_terms for token in token_list})

@@ -19,7 +19,7 @@ _MOST_PASSAGES = 200  # that this search returns
 _MATCHED_PASSAGES = 40  # whose facts are rated
 _MOST_FACTS = 2000  # that are rated
 _SUBJECT, _SUBJECT_AND_LABEL = 0.5, 1.0  # how well a fact answers whose subject, or subject and label, are in the query
-_LEAST, _NEAR_BEST = 0.5, 0.75  # how well a fact must answer: at all, and compared with the best
+_LEAST, _NEAR_BEST = 0.5, 0.75  # the lowest rating of an answer: absolute, and relative to the best
 _FULL_MATCH, _SUBJECT_MATCH, _LABEL_MATCH = 1.0, 0.6, 0.4  # signals of a passage by what its fact shares with the query
 
 

@@ -282,7 +282,7 @@ class HybridSearch:
         return self._vocabulary[1]
 
     def _count_words(self, ids: list[int]) -> list[int]:
-        """Return how many words each of these passages has; 0 for one that is gone."""
+        """Return how many words each of these passages has; 0 for one that was deleted."""
         known = self._open_vocabulary().lengths
         if new := [id for id in ids if id not in known]:
             known.update({**dict.fromkeys(new, 0), **self._index.count_words(new)})

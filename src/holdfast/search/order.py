@@ -49,7 +49,7 @@ def _round_score(score: float) -> float:
 
 
 def _put_nearest_scope_first(ranked: list[C], precedence: Mapping[str, int]) -> list[C]:
-    """Where several scopes have a note of the same key, put that of the nearest scope in the first of their positions."""
+    """If several scopes have a note of the same key, put that of the nearest scope in the first of their positions."""
     positions: dict[str, list[int]] = {}
     for number, candidate in enumerate(ranked):
         if candidate.kind == "note" and not candidate.archived:

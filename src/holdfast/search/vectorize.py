@@ -1,4 +1,4 @@
-"""Give passages their vectors: a few during a query, the rest in the background, all of them on request.
+"""Embed passages: a few during a query, the rest in the background, all of them on request.
 
 Each model embeds the passages in the order in which they were added, and the index records how far it got: it can stop at any
 moment and continue in this process or another. While a newly set model lacks vectors, the previous model answers with its own,
@@ -59,8 +59,8 @@ class Vectorizer:
         return self._index.vectors.ensure_model(embedder.name, embedder.dim, role, embedder.setting)
 
     def catch_up(self, progress: Progress, everything: bool = False) -> WaitingCounts:
-        """Embed passages and return, by role, how many are still waiting; what a query cannot wait for goes on in the
-        background. With `everything`, embed all of them now."""
+        """Embed passages and return, by role, how many are still waiting; the rest of the work continues in the background.
+        With `everything`, embed all of them now."""
         waiting = WaitingCounts()
         waiting.failed = {}
         if not self.by_role:

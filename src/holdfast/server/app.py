@@ -1,4 +1,4 @@
-"""Build the Starlette app of the gateway: middleware, routes, MCP, and what opens and closes with the process."""
+"""Build the Starlette app of the gateway: middleware, routes, MCP, and the resources that open and close with the process."""
 
 from __future__ import annotations
 
@@ -107,6 +107,6 @@ class RequestMiddleware:
 
 
 def _request_id(headers: Headers) -> str:
-    """Return the id that the request brings, if it can stand in a log; otherwise a new one."""
+    """Return the id that the request brings, if it is safe to log; otherwise a new one."""
     given = headers.get("x-request-id", "").strip()
     return given if _REQUEST_ID.fullmatch(given) else f"{getrandbits(64):016x}"  # unique, not secret

@@ -1,4 +1,4 @@
-"""What all requests share: current settings, the access gate, ledgers, and memories that stay open between requests."""
+"""Shared state of all requests: current settings, the access gate, ledgers, and memories that stay open between requests."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class Gateway:
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
         self._ready_at = -1.0
-        self._settings_stamp = config.read_config_file_id(self.home)
+        self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
 
     def config(self) -> Config:
         """Return the current settings, read again if their file changed: a person may disable memory while we run."""
-        if config.read_config_file_id(self.home) != self._settings_stamp:
+        if config.read_config_file_id(self.home) != self._settings_file_id:
             with self._lock:
-                stamp = config.read_config_file_id(self.home)
-                if stamp != self._settings_stamp:  # no other thread has read them since
+                file_id = config.read_config_file_id(self.home)
+                if file_id != self._settings_file_id:  # no other thread has read them since
                     before = self._closables()
                     self._load_settings(self._gate.missed)
-                    self._settings_stamp = stamp
+                    self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
                     self._memories.clear()  # requests under way keep theirs, with the settings it was opened with
@@ -73,7 +73,7 @@ class Gateway:
 
     @property
     def settings(self) -> Config:
-        """Return the settings as last read, without a look at the disk."""
+        """Return the settings as last read, without access to the disk."""
         return self._config
 
     @property
@@ -87,7 +87,7 @@ class Gateway:
         return now.replace(tenant=caller.tenant) if now.store else now
 
     def ledger_of(self, caller: Caller) -> Ledger:
-        """Return the ledger of the caller's tenant; of what agents have done, an agent sees only its own."""
+        """Return the ledger of the caller's tenant; an agent sees only its own done records."""
         return self._ledgers.of(caller.tenant, None if caller.is_person else caller.agent)
 
     @contextmanager
@@ -95,7 +95,7 @@ class Gateway:
         self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
         read_only: bool = False,
     ) -> Iterator[Memory]:  # fmt: skip
-        """Open the caller's memory for one request, in these scopes. Read-only: reading an archived note leaves it there."""
+        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive."""
         if settings is None:
             cache_key, settings = self._settings_for(caller, scopes, read_only)
         else:
@@ -107,14 +107,14 @@ class Gateway:
             yield memory
 
     def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
-        """Return a caller's settings and an object that stands for them, which is faster to hash than all settings."""
+        """Return a caller's settings and an object that represents them, which is faster to hash than all settings."""
         known, key = self._known_settings, (caller.tenant, scopes, read_only)
         if key not in known:
             known[key] = object(), self.config_of(caller).replace(allowed_scopes=scopes, read_only=read_only)
         return known[key]
 
     def check_ready(self) -> None:
-        """Raise if no caller could be authenticated now; looked up at most once a second, since anybody may ask."""
+        """Raise if no caller could be authenticated now; checked at most once a second, because the request needs no token."""
         if time.monotonic() - self._ready_at > _READINESS_SECONDS:
             self._readiness_ledgers.of(self.config().tenant).agents.find_tokens([""])
             self._ready_at = time.monotonic()

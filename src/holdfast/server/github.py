@@ -167,7 +167,7 @@ class _Review:
         )
 
     def _post(self) -> dict[str, Any]:
-        """Post it and return GitHub's row. Without an answer, or after a server error, look whether it was posted."""
+        """Post it and return GitHub's row. Without an answer, or after a server error, check whether it was posted."""
         body = {"body": f"{self._wanted.body}\n\n{self._mark.text}", "event": self._wanted.event}
         try:
             response = self._request("POST", self._path, body)
@@ -245,7 +245,7 @@ def _rate_limit_pause(response: Response) -> float:
 
 
 def _error_of(response: Response) -> HoldfastError:
-    """Return GitHub's refusal as an error of ours."""
+    """Return GitHub's refusal as one of Holdfast's errors."""
     body = response.json()
     why = str(body.get("message", ""))[:200] if isinstance(body, dict) else ""
     if response.status == 401:

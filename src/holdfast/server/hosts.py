@@ -56,7 +56,7 @@ class HostMiddleware:
     def _check(self, headers: Headers) -> dict[str, str]:
         """Return the CORS headers of the answer; none unless the request comes from a page of an allowed origin.
 
-        One Host of ours, no Origin but ours or an allowed one, and none of our own headers twice.
+        Raises unless the request has exactly one allowed Host, no Origin or an allowed one, and none of our own headers twice.
         """
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_own_host(hosts[0]):

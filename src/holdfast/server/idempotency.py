@@ -31,7 +31,7 @@ _UPLOAD_LEASE_SECONDS = 600  # how long an upload may take before another reques
 
 @dataclass(frozen=True)
 class Replay:
-    """How to repeat an answer: what to keep of it, and how to build it again from that and the request."""
+    """The way to repeat an answer: what to store of it, and how to rebuild it from that and the request."""
 
     keep: Callable[[dict[str, Any]], dict[str, Any]]
     rebuild: Callable[[AuthorizedRequest, Any, dict[str, Any]], Any]
@@ -48,7 +48,7 @@ def note_ids(note: dict[str, Any]) -> dict[str, Any]:
 
 
 def current_note(request: AuthorizedRequest, kept: dict[str, Any]) -> Note:
-    """Return the note as it is now; if it is gone, what was kept of it."""
+    """Return the current note; if it was deleted, what was stored of it."""
     try:
         return request.memory.get(kept["key"], scope=kept["scope"])
     except NotFound:

@@ -1,4 +1,4 @@
-"""How much one token may ask: requests per second, and requests at a time, so that one caller does not slow down others."""
+"""Rate limits of a token: requests per second and concurrent requests, so that one caller does not slow down others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from holdfast.errors import TooMany
 
-_MAX_BUCKETS = 10_000  # of the tokens that asked last
+_MAX_BUCKETS = 10_000  # for the most recently used tokens
 
 
 class RateLimit:
@@ -40,7 +40,7 @@ class RateLimit:
 
 
 class ConcurrencyLimit:
-    """Requests under way: of one token at most half of what all together may have at work.
+    """Limits of concurrent requests; one token may have at most half of the running requests.
 
     A request that waits for its body, or for its answer to be read, counts only for its own token.
     """

@@ -18,7 +18,7 @@ _encode = json.JSONEncoder().encode
 
 @dataclass
 class RequestRecord:
-    """What the log and the metrics say about a request; filled in while it is answered."""
+    """What is logged and counted about a request; filled in while it is answered."""
 
     id: str
     method: str

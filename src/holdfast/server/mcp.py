@@ -70,7 +70,7 @@ class McpEndpoint:
         self._logs.log("error", event="mcp", trouble=[type(error).__name__, *where(error)])
 
     def _admit(self, ctx: Context, tool: str, writes: bool, scope: str | None, arguments: dict[str, Any]) -> McpCaller:
-        """Return who calls, once the gate has allowed it. A folder is on the caller's machine and means nothing here."""
+        """Return the caller once the gate has allowed the call. A folder is on the caller's machine and means nothing here."""
         request = ctx.request
         assert request is not None
         caller, id = request.scope[_CALLER], request.scope[_REQUEST_ID]

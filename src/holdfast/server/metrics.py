@@ -14,7 +14,7 @@ _REFUSALS = ("too_many", "unauthenticated", "denied", "wrong_host", "wrong_origi
 
 
 class Metrics:
-    """What this process has answered."""
+    """Counters of the responses of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

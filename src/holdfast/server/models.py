@@ -1,7 +1,7 @@
 """Base classes and field types of the request and response models.
 
 Each route module defines its own models from these. msgspec checks requests against them, and the OpenAPI document is
-generated from them, so a limit or a description stands in one place.
+generated from them, so a limit or a description is written in one place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def choices(description: str, options: tuple[str, ...]) -> Meta:
 
 
 class RequestModel(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a request, wherever they stand: in the path, the query or the JSON body."""
+    """The fields of a request, wherever they are: in the path, the query or the JSON body."""
 
     def given(self, *names: str) -> dict[str, Any]:
         """Return those of the named fields that the request has, so that a verb's own defaults apply to the others."""
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-# --- whose memory a request is about --------------------------------------------------------------------------------------
+# --- the memory that a request is about -----------------------------------------------------------------------------------
 
 NAME_PATTERN = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
 AgentName = Annotated[str, Meta(description="The agent's name.", pattern=NAME_PATTERN)]

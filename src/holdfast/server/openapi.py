@@ -112,7 +112,7 @@ def build_document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def schema_of(model: Any, records: dict[str, Schema] | None = None) -> Schema:
-    """Return the JSON Schema of a type: nested models stand inside it; records go into `records`, with references to them."""
+    """Return the JSON Schema of a type: nested models are inlined; records go into `records`, with references to them."""
     found: dict[str, Schema] = {} if records is None else records
     (schema,), nested = msgspec.json.schema_components(
         [model], schema_hook=lambda kind: _reference(kind, found), ref_template="{name}"
@@ -154,7 +154,7 @@ def _tidy(schema: Any, nested: dict[str, Any]) -> Any:
     if schema.get("$ref") in nested:
         model = {name: value for name, value in nested[schema["$ref"]].items() if name != "description"}
         return _tidy({**{name: value for name, value in schema.items() if name != "$ref"}, **model}, nested)
-    if "prefixItems" in schema:  # a tuple of fixed length is told as a list
+    if "prefixItems" in schema:  # a tuple of fixed length is described as a list
         return {"type": "array", "items": _tidy(schema["prefixItems"][0], nested)}
     found = {name: value for name, value in schema.items() if name not in ("title", "default", ORDERED_ENUM)}
     if found.get("required") == []:

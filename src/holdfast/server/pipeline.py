@@ -1,4 +1,4 @@
-"""What happens to a request between its route and its handler, in this order:
+"""The pipeline of a request between its route and its handler, in this order:
 
 the token (no byte of the body is read before the caller is known); how often and how much at a time the token may ask; whether
 its role has the action at all; the body, within limits; whether the role allows the action in the scope that the request
@@ -90,7 +90,7 @@ class Pipeline:
                 await self._send(route, reply, request, send)
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for a path without a route: only callers with a token are told that there is none."""
+        """Answer a request for a path without a route: only callers with a token learn that there is none."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -179,7 +179,8 @@ class Pipeline:
         )  # fmt: skip
 
     def _target(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
-        """Return whose memory is meant. Callers who manage agents may name one: they could give themselves its token anyway."""
+        """Return the project, session and agent that the request is about. Callers that manage agents may name any agent,
+        because they could issue a token for it anyway."""
         project, session = [
             _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
             for name in _TARGET_HEADERS
@@ -258,7 +259,7 @@ def bearer_token(request: Request) -> str:
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
-    """Return everything that the request gives, by name: in the path, the query and the JSON body."""
+    """Return all fields of the request by name: in the path, the query and the JSON body."""
     given = _query(route, request)
     unknown = [name for name in given if name not in route.query_fields]
     if unknown:

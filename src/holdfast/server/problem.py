@@ -114,7 +114,7 @@ def in_request(term: Term) -> str:
 
 
 def in_query(term: Term) -> str:
-    """Return the HTTP words for a term of an import's message: its options stand in the query."""
+    """Return the HTTP words for a term of an import's message: its options are in the query."""
     return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
 
 
@@ -147,7 +147,7 @@ def where(error: BaseException) -> list[str]:
 
 
 def fixed_headers(media_type: str) -> dict[str, str]:
-    """Return the headers that every answer has: nobody caches it, and no browser guesses another type."""
+    """Return the headers of every answer: no cache may store it, and no browser may guess another type."""
     return {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 

@@ -1,4 +1,4 @@
-"""How much of what is stored an answer shows. A model may read answers of the API.
+"""Redact stored text in responses, because a model may read the responses of the API.
 
 | Answer | Hidden characters | Secrets |
 |---|---|---|

@@ -37,10 +37,10 @@ JSON, NDJSON = "application/json", "application/x-ndjson"
 class Route(starlette.routing.Route):
     """One method of one path.
 
-    `action` is what the caller's role must allow; "" for routes that need no token. `scope` is the scope that is meant where a
-    request names none. `handler` takes an `AuthorizedRequest` and the request's fields (`params`), and runs in a thread.
-    A handler of a route that reads NDJSON is a coroutine and takes the upload too; a handler of a route without a token is a
-    coroutine and takes Starlette's request.
+    `action` is what the caller's role must allow; "" for routes that need no token. `scope` is the default scope of a request.
+    `handler` takes an `AuthorizedRequest` and the request's fields (`params`), and runs in a thread. A handler of a route that
+    reads NDJSON is a coroutine and takes the upload too; a handler of a route without a token is a coroutine and takes
+    Starlette's request.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class Route(starlette.routing.Route):
 
     @functools.cached_property
     def query_fields(self) -> tuple[str, ...]:
-        """Return the names that may stand in the query: all but those of the path, unless they stand in a JSON body."""
+        """Return the names that may be in the query: all but those of the path, unless they are in a JSON body."""
         return () if self.reads == JSON else tuple([name for name in self.fields if name not in self.path_fields])
 
     @functools.cached_property
     def body_fields(self) -> tuple[str, ...]:
-        """Return the names that may stand in a JSON body."""
+        """Return the names that may be in a JSON body."""
         return tuple([name for name in self.fields if name not in self.path_fields]) if self.reads == JSON else ()
 
     @functools.cached_property

@@ -68,7 +68,7 @@ def _run(make_app: Callable[[], Starlette], listening: socket.socket, logs: Logs
         h11_max_incomplete_event_size=MAX_HEAD_BYTES, http=HeaderTimeout,
     )  # fmt: skip
     _log_libraries(logs)
-    gc.freeze()  # the app stays: the collector need not look at it again
+    gc.freeze()  # the app stays: the collector need not scan it again
     gc.set_threshold(_GC_THRESHOLD)
     server = uvicorn.Server(config)
 
@@ -143,7 +143,7 @@ def _listening_socket(host: str, port: int, shared: bool = False) -> socket.sock
 
 
 def _own_socket(sockets: list[socket.socket], number: int) -> socket.socket:
-    """Return one worker's socket and close the others: those of a worker that is gone for good must not stay open."""
+    """Return one worker's socket and close the others: those of a worker that has ended for good must not stay open."""
     for one in sockets:
         if one is not sockets[number]:
             one.close()

@@ -45,4 +45,4 @@ async def _wait_until_done(running: asyncio.Future[T]) -> None:
             await asyncio.wait([running])
         except asyncio.CancelledError:
             continue
-    running.exception()  # mark it as retrieved: no caller is left to hear of it
+    running.exception()  # mark it as retrieved: no caller waits for it any more

@@ -1,4 +1,4 @@
-"""Check what a request gives against its model, and name every mistake by a JSON pointer."""
+"""Check the fields of a request against its model, and name every mistake by a JSON pointer."""
 
 from __future__ import annotations
 

@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     Folder = tuple[str, str]  # the scope's folder and the part: ("projects/demo", "notes")
 
     class FolderState(Protocol):
-        """What the index records about a folder."""
+        """The entry of a folder in the index."""
 
         @property
         def fingerprint(self) -> int: ...
 
     class IndexedFiles(Protocol):
-        """What change detection needs to know of the index."""
+        """The part of the index that change detection uses."""
 
         def known_folders(self, scopes: tuple[str, ...]) -> Mapping[Folder, FolderState]: ...
         def file_id(self, scope: str, part: str, name: str) -> FileId | None: ...
 
     class ChangeDetector(Protocol):
-        """How a backend finds out which files of the store differ from the index."""
+        """Finds the files of the store that differ from the index; each backend implements it."""
 
         @property
         def lock(self) -> AbstractContextManager[Any]:
@@ -101,7 +101,7 @@ class FileChanges:
 
     def __init__(self, store: FileStore, index: IndexedFiles) -> None:
         self._store, self._index = store, index
-        self._shelf = os.path.join(store.home, "shelf")
+        self._root = os.path.join(store.home, "shelf")
         self._watch: Watch | None = None
         self._refreshes = 0
         self._watched: set[Folder] = set()  # folders that were watched before they were compared
@@ -243,11 +243,11 @@ class FileChanges:
         return bool(folders) and all(self._watch.add(path) for path in folders)
 
     def _path(self, scope: str, part: str) -> str:
-        return os.path.join(self._shelf, scope, part)
+        return os.path.join(self._root, scope, part)
 
     def _folder_of(self, path: str) -> Folder:
         """Return the scope and part that a watched folder belongs to."""
-        names = os.path.relpath(path, self._shelf).split("/")
+        names = os.path.relpath(path, self._root).split("/")
         depth = 1 if names[0] == "global" else 2
         return "/".join(names[:depth]), names[depth]
 

@@ -1,7 +1,7 @@
 """The files backend: `shelf/<scope>/notes/<key>.md` in the home, and beside it `files/`, `archive/` and `trash/`.
 
-Every path is built from a scope's folder and a validated key. A write names the id of the file it replaces: if the file is
-another by then, nothing is written and `Changed` is raised.
+Every path is built from a scope's folder and a validated key. A write names the id of the file it replaces: if the file was
+replaced meanwhile, nothing is written and `Changed` is raised.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class FileStore:
     # --- scopes and parts ------------------------------------------------------------------------------------------
 
     def list_scopes(self) -> list[str]:
-        return [path for path, is_scope in self._list_shelf() if is_scope]
+        return [path for path, is_scope in self._list_paths() if is_scope]
 
     def list_strays(self) -> list[str]:
-        return [path for path, is_scope in self._list_shelf() if not is_scope]
+        return [path for path, is_scope in self._list_paths() if not is_scope]
 
-    def _list_shelf(self) -> Iterator[tuple[str, bool]]:
+    def _list_paths(self) -> Iterator[tuple[str, bool]]:
         """Yield every path where scopes are stored, and whether it is a scope."""
         root = atomic.open_folder(self.home, ("shelf",))
         if root is None:
@@ -445,7 +445,7 @@ def _rename_all(folder: Folder, temps: list[tuple[str, str]]) -> None:
 
 
 def _link_new(folder: Folder, temp: str, name: str) -> None:
-    """Give a temp file its name; a link never overwrites a file that another program created meanwhile."""
+    """Rename a temp file to its final name; a link never overwrites a file that another program created meanwhile."""
     try:
         os.link(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
     except FileExistsError:

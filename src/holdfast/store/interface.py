@@ -59,7 +59,7 @@ class Line(Record):
     """One complete line of a transcript."""
 
     number: int  # from 1
-    start: int  # byte offsets; `end` is behind the newline
+    start: int  # byte offsets; `end` is after the newline
     end: int
     data: bytes  # empty if the line is longer than `layout.LINE_BYTES`
 
@@ -154,7 +154,7 @@ class Transcript(Protocol):
         """Return the bytes after the last complete line, which ends at `offset`, if they only lack the newline."""
 
     def append(self, compose: Compose, since: Position = Position()) -> Position:
-        """Append lines durably, all or none, and return the position behind them.
+        """Append lines durably, all or none, and return the position after them.
 
         `compose` runs under the lock: it gets the lines after `since` and whether the transcript is empty, and returns the
         lines to append.
@@ -268,7 +268,7 @@ class Store(Protocol):
         """Return the ids of many files."""
 
     def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
-        """Replace the note with id `expected` (None: create it) durably; raise `Changed` if it is another by now.
+        """Replace the note with id `expected` (None: create it) durably; raise `Changed` if it was replaced since.
 
         `check` runs under the lock and raises to reject the write.
         """
@@ -277,7 +277,7 @@ class Store(Protocol):
         """Write many notes durably, all or none, as `write_note` does."""
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
-        """Replace a file of any part durably; raise `Changed` if it is another by now."""
+        """Replace a file of any part durably; raise `Changed` if it was replaced since."""
 
     def erase_file(self, scope: Scope, part: str, name: str, expected: FileId | None = None) -> bool:
         """Delete a file for good and return whether it was there; raise `Changed` if it is not `expected`."""
@@ -289,7 +289,7 @@ class Store(Protocol):
     ) -> list[str]:
         """Move notes to the trash or the archive, dated `seconds`, and return the keys that were moved.
 
-        With `expected`, notes that are other files by now stay.
+        With `expected`, notes that were replaced since stay.
         """
 
     def list_trash(self, scope: Scope, key: str | None = None) -> list[TrashedNote]:
@@ -302,7 +302,7 @@ class Store(Protocol):
         """Move an archived note to the trash; return False if it is not in the archive any more."""
 
     def restore_note(self, scope: Scope, note: TrashedNote, key: str) -> None:
-        """Move a note out of trash or archive to a key; raise `Changed` if the key is taken or the note is gone."""
+        """Move a note out of trash or archive to a key; raise `Changed` if the key is taken or the note was moved."""
 
     # --- index.md --------------------------------------------------------------------------------------------------
 

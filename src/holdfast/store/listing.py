@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     ListedFile = tuple[str, int, int, int]  # key, id in the index, inode and change time: another version has others
 
     class ListedNote(Protocol):
-        """What a line shows of a note; `exposed` notes seem to contain a secret."""
+        """The fields of a note that a line shows; `exposed` notes seem to contain a secret."""
 
         @property
         def id(self) -> int: ...

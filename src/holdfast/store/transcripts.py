@@ -335,7 +335,7 @@ def _read_range(fd: int, start: int, end: int) -> Iterator[bytes]:
 
 
 def _find_last_line_end(fd: int, size: int) -> int:
-    """Return the offset behind the last newline within the first `size` bytes, or 0."""
+    """Return the offset after the last newline within the first `size` bytes, or 0."""
     end = size
     while end > 0:
         start = max(end - _CHUNK_BYTES, 0)

@@ -1,1 +1,1 @@
-"""What Holdfast does: one module or package per verb."""
+"""The verbs of Holdfast: one module or package each."""

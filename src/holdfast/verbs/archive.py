@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen: dict[str, FileId] | None = None) -> list[str]:
     """Move notes to the trash or the archive (`part`), and out of the index; return the keys that were moved.
 
-    With `seen`, a note whose file is another than the caller saw stays.
+    With `seen`, a note whose file was replaced since the caller read it stays.
     """
     if part == "trash":
         quarantine.refuse_forget(context, scope, keys)

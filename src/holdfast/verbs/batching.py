@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import Draft
     from holdfast.models import Scope
 
-_LIMIT = 24  # notes in a batch: as many names as a folder in PostgreSQL remembers of its last change
+_LIMIT = 24  # notes in a batch: as many names as PostgreSQL keeps of the last change of a folder
 _GATHER_SECONDS = 0.005  # with 16 clients: batches of about 8 notes instead of 5, few of one note
 
 

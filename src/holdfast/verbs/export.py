@@ -1,5 +1,5 @@
-"""Export every note that a caller may see: one record per note with all its versions, secrets masked (S2). Notes that an
-import would reject are left out and reported."""
+"""Export every note that a caller may see: one record per note with all its versions, secrets masked. Notes that an import
+would reject are left out and reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Export(Generator["Row", None, None]):
 
 
 def export(context: Context, scope: str | None) -> Export:
-    """Return what `Memory.export` promises; `holdfast import` reads such records back."""
+    """Return the records of `Memory.export`; `holdfast import` reads them back."""
     return Export(lambda left_out: _export_notes(context, scope, left_out))
 
 

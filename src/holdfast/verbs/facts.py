@@ -81,7 +81,7 @@ def list_facts(
     last: Fact | None = None,
     most: int = -1,
 ) -> list[Fact]:
-    """Return the facts about a subject, by any of its names; at most `most` of them, behind `last`."""
+    """Return the facts about a subject, by any of its names; at most `most` of them, after `last`."""
     moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else dates.now()
     for name in (subject, label):
         if name is not None:

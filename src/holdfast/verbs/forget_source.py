@@ -1,4 +1,4 @@
-"""Forget everything that came from a source, also by way of other notes: find it, then forget or revert it at once."""
+"""Forget everything that came from a source, including notes derived from it: find it, then forget or revert it at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Touched(Record):
-    """A note that a source touched, by what, and since when an older text stands that it did not touch."""
+    """A note that a source affected, through what, and the time of its last text that the source did not affect."""
 
     scope: Scope
     key: str
@@ -36,18 +36,18 @@ class Touched(Record):
 
 
 class Swept(Record):
-    """What came from a source, and what became of it."""
+    """The notes that came from a source, and what was done with them."""
 
     source: str
     forgotten: tuple[Touched, ...] = ()
-    reverted: tuple[Touched, ...] = ()  # the last text that the source did not touch is the current one again
+    reverted: tuple[Touched, ...] = ()  # the last text that the source did not affect is the current one again
     older: tuple[Touched, ...] = ()  # only an older version came from it: nothing was done
     binned: tuple[Touched, ...] = ()  # in the trash or the archive already, from where it could be restored
-    transcripts: tuple[str, ...] = ()  # of that session: what it said still stands there
+    transcripts: tuple[str, ...] = ()  # of that session: its turns are still there
     dry_run: bool = False
     restorable_until: str | None = None
     beyond_reach: tuple[str, ...] = ()
-    refused: str = ""  # of a dry run: why this caller may do nothing of it
+    refused: str = ""  # of a dry run: why this caller may not do it
 
 
 class _File(NamedTuple):
@@ -121,7 +121,7 @@ class _Suspect:
 
 
 def forget_by_source(context: Context, source: str, *, revert: bool, dry_run: bool, everywhere: bool) -> Swept:
-    """Do what `Memory.forget_source` promises; raise Refused before anything is done if this caller may not."""
+    """Implement `Memory.forget_source`; raise Refused before anything is done if this caller may not."""
     folders = review.all_folders(context) if everywhere else context.visible_folders(None)
     affected = _find_affected(context, source, folders)
     to_revert = [suspect for suspect in affected.current if revert and suspect.last_clean]

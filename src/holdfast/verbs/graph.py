@@ -24,7 +24,7 @@ _DECLARES, _IS_SUBJECT, _IS_LINKED = 0, 1, 2  # how a name occurs: the spelling 
 
 
 class Entity(Record):
-    """Something that facts speak of: its name, its other names, and how many links away from the start it is."""
+    """An entity of facts: its name, its other names, and its distance from the start in links."""
 
     name: str
     aliases: tuple[str, ...]
@@ -43,7 +43,7 @@ class Edge(Record):
 
 
 class Graph(Record):
-    """The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."""
+    """The entities around one, the nearest first, and the links that were followed. Empty if no fact names the entity."""
 
     start: str
     entities: tuple[Entity, ...]

@@ -1,4 +1,4 @@
-"""Transcripts of sessions: log turns, import transcripts of other programs, and read the turns around one (H1-H3).
+"""Transcripts of sessions: log turns, import transcripts of other programs, and read the turns around one (promises H1 to H3).
 
 A turn is stored once, however often it arrives. Turns are read as a stream and written in batches, so that memory use stays
 small; each batch is on disk before the next is read.
@@ -49,7 +49,7 @@ def log(
     context: Context, turns: Iterable[Mapping[str, Any]], *, session: str | None, client: str | None, scope: str,
     redact: bool = False,
 ) -> Logged:  # fmt: skip
-    """Do what `Memory.log` promises: check the turns and append them to the session's transcript."""
+    """Implement `Memory.log`: check the turns and append them to the session's transcript."""
     context.require_enabled()
     if session is None and context.session is None:
         ways = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
@@ -74,7 +74,7 @@ def import_history(
     context: Context, path: str | os.PathLike[str], *, client: str | None, scope: str, progress: Progress | None = None,
     written: str | None = None, kept: str = "",
 ) -> list[Logged]:  # fmt: skip
-    """Do what `Memory.import_history` promises: import a transcript, or every transcript in a folder.
+    """Implement `Memory.import_history`: import a transcript, or every transcript in a folder.
 
     `written` names the dialect of the file, by default the client's own; `kept` says whether a hook imports it live.
     """
@@ -239,7 +239,7 @@ def redact_turn(turn: TranscriptLine) -> TranscriptLine:
 
 
 class _Counts:
-    """What became of the turns of one session."""
+    """The number of turns of one session that were added, known, purged and redacted."""
 
     def __init__(self) -> None:
         self.added = self.known = self.purged = self.redacted = 0
@@ -276,7 +276,7 @@ class _Writer:
         self._owner.record_project()
 
     def finish_session(self, session: str, broken: int = 0) -> Logged:
-        """Flush, and return what became of one session; `broken` lines could not be read."""
+        """Flush, and return the result of one session; `broken` lines could not be read."""
         self.flush()
         counts = self._counts.get(session) or _Counts()
         return Logged(
@@ -286,7 +286,7 @@ class _Writer:
         )  # fmt: skip
 
     def finish_all(self, default_session: str, broken: int) -> list[Logged]:
-        """Flush, and return what became of each session; broken lines are counted with the first."""
+        """Flush, and return the result of each session; broken lines are counted with the first."""
         self.flush()
         sessions = list(self._counts) or ([default_session] if broken else [])
         return [self.finish_session(session, 0 if number else broken) for number, session in enumerate(sessions)]
@@ -343,7 +343,7 @@ class _SessionWriter:
         new = [admitted for turn in pending if (admitted := self._known.add_if_new(turn))]
         self._counts.known += len(pending) - len(new)
         turns = [(self._session, turn.id or "", turn.text) for turn in new]
-        purged = self._context.purge_filter.find_purged_turns(turns, standing=False)
+        purged = self._context.purge_filter.find_purged_turns(turns, stored=False)
         new = [turn for number, turn in enumerate(new) if number not in purged]
         self._counts.added += len(new)
         self._counts.purged += len(purged)
@@ -378,7 +378,7 @@ def _parse_header(transcript_file: Transcript, line: bytes, session: str | None 
 
 
 def expand(context: Context, what: str, *, before: int, after: int, session: str | None = None) -> list[Turn]:
-    """Return the turn that a citation or an id names, with the turns around it, as `Memory.expand` promises."""
+    """Return the turn that a citation or an id names, with the turns around it; see `Memory.expand`."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
             raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")

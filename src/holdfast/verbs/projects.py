@@ -33,7 +33,7 @@ class KnownProject(Record):
 
 
 class Adopted(Record):
-    """What `adopt` did: `adopted`, or `unchanged` if the notes of `old` were found from `new` already."""
+    """The result of `adopt`: `adopted`, or `unchanged` if the notes of `old` were found from `new` already."""
 
     action: str
     old: str
@@ -56,7 +56,7 @@ def list_projects(context: Context) -> list[KnownProject]:
             ]
             transcripts = [one for one in context.store.transcripts(f"projects/{id}", 0).entries() if one.regular]
         except DiskTrouble:
-            continue  # a folder that cannot be read: `doctor` says so
+            continue  # a folder that cannot be read: `doctor` reports it
         last = max([one.file_id.changed for one in notes + transcripts], default=0)
         part_of = links.get(f"{ADOPTED}{id}")
         folders = seen.get(id, {})

@@ -1,4 +1,4 @@
-"""Quarantine: how far a text can be trusted, and what keeps untrusted text contained (S3).
+"""Quarantine: how far a text can be trusted, and what keeps untrusted text contained.
 
 An untrusted note does not get out of quarantine by being copied or forgotten, and does not replace a trusted one. Only a person
 decides otherwise (see `review`).
@@ -103,7 +103,7 @@ def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
 
 
 def quarantined_trust(quarantine: tuple[str, ...]) -> str:
-    """Return the lowest trust of what is in quarantine: that of a text which a person took away."""
+    """Return the lowest trust of quarantined text, which a text that a person rejected gets."""
     return least_trusted(PERSON, *quarantine)
 
 
@@ -211,7 +211,7 @@ def refuse_rejected(context: Context, known: Mapping[str, str], drafts: Sequence
 
 
 def refuse_restore(context: Context, usage_id: str, key: str) -> None:
-    """Raise `Refused` if an agent restores a note that a person took away because of its text or its source."""
+    """Raise `Refused` if an agent restores a note that a person removed because of its text or its source."""
     last = next(iter(context.ledger.decisions.list(usage_id)), None) if context.origin != PERSON else None
     if last and last.action in TAKEN_AWAY:
         what = f"a person took {key!r} away, and it is not an agent's to bring back"

@@ -38,11 +38,11 @@ TOLD = (  # files of a tree that agents are shown without asking: in a briefing,
 _SNIPPET = 300  # characters
 _ROWS_AROUND = 400  # lines before and after a piece, which show whether the piece holds part of a secret
 _SUGGESTIONS = 5000  # notes that a key may have been meant for
-SEARCHED = "note,file"  # the kinds that `search` finds (F2); only `recall` finds turns
+SEARCHED = "note,file"  # the kinds that `search` finds; only `recall` finds turns
 
 
 class Snippet(TextRecord):
-    """Where something was found, and a taste of it."""
+    """The location of a search result, and an excerpt."""
 
     _text_fields, _name_fields = ("snippet",), ("path",)
     path: str
@@ -55,7 +55,7 @@ class Snippet(TextRecord):
 
 
 class Snippets(list[Snippet]):
-    """What a search found: a list that also says which mode ran and whether the answer is degraded."""
+    """The results of a search: a list that also says which mode ran and whether the answer is degraded."""
 
     def __init__(
         self, results: Iterable[Snippet] = (), mode: str = "hybrid", degraded: bool = False, reason: str = "",
@@ -385,7 +385,7 @@ def overviews(store: Store, scope: Scope, most: int = len(_OVERVIEWS)) -> list[O
 
 
 def _is_template(text: str) -> bool:
-    """Whether a wiki index has only headings, comments and lines of the shipped template."""
+    """Return whether a wiki index has only headings, comments and lines of the shipped template."""
     rows = [row.strip() for row in _without_comments(text).split("\n")]
     return all(not row or row.startswith("#") or row in WIKI_LINKS for row in rows)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
 
     class Searcher(Protocol):
-        """Who asks: the context of a home, or the caller of a gateway, which alone knows the folders."""
+        """The caller of a recall: the context of a home, or the caller of a gateway, which alone knows the folders."""
 
         config: Config
 

@@ -1,4 +1,4 @@
-"""Render a project's briefing into a file that a client reads (B5): a marked block of ours, the rest of the file untouched.
+"""Render a project's briefing into a file that a client reads: a marked block of Holdfast, the rest of the file untouched.
 
 The home keeps a registry of the files that hold a block, so that a forgotten note disappears from them at once.
 """
@@ -68,7 +68,7 @@ def _briefing_of_project(context: Context, project: str) -> str:
 
 
 def has_rendered_files(home: str) -> bool:
-    """Return whether any file holds a block; called after every forget, so it only looks for the registry."""
+    """Return whether any file holds a block; called after every forget, so it only checks for the registry."""
     return os.path.exists(os.path.join(home, _REGISTRY))
 
 
@@ -81,7 +81,7 @@ def list_rendered_files(home: str) -> list[str]:
 
 
 def render_all(context: Context) -> tuple[list[str], list[str]]:
-    """Render every registered file again: the paths that changed, and where forgotten text may still stand, each with why."""
+    """Render every registered file again; return the changed paths, and those where forgotten text may remain, with why."""
     config = context.config
     if not has_rendered_files(config.home):
         return [], []
@@ -107,7 +107,7 @@ def render_all(context: Context) -> tuple[list[str], list[str]]:
 
 
 def problems(home: str) -> list[Problem]:
-    """Return the rendered files that could keep a forgotten note (N10), each with what to do."""
+    """Return the rendered files that could keep a forgotten note, each with what to do."""
     if not has_rendered_files(home):
         return []
     try:

@@ -1,4 +1,4 @@
-"""Review: a person reads the notes in quarantine, and approves or rejects them (S3)."""
+"""Review: a person reads the notes in quarantine, and approves or rejects them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ScopeStatus(Record):
-    """How much one scope contains."""
+    """The content of one scope in numbers."""
 
     scope: str
     visible: bool
@@ -37,7 +37,7 @@ class ScopeStatus(Record):
 
 
 class Status(Record):
-    """Where memory for this folder lives and how much there is."""
+    """The location of the memory for this folder, and its size."""
 
     home: str
     enabled: bool
@@ -63,7 +63,7 @@ class Status(Record):
 
 
 class Reindexed(Record):
-    """What a rebuild found."""
+    """The result of a rebuild."""
 
     notes: int
     files: int
@@ -73,7 +73,7 @@ class Reindexed(Record):
 
 
 def status(context: Context, brief: Brief, whole: bool = True) -> Status:
-    """Return what `Memory.status` promises: of the whole home, or of only the scopes that the caller may see."""
+    """Implement `Memory.status`: for the whole home, or only for the scopes that the caller may see."""
     if not context.config.enabled:
         return _disabled_status(context, whole)
     visible, exists = context.visible_folders(None), context.store.exists()

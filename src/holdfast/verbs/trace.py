@@ -1,4 +1,4 @@
-"""Trace a note: what it was made from, to whom it was shown, what was made from it, and what people decided (N13)."""
+"""Trace a note: what it was made from, which sessions it was shown to, what was made from it, and what people decided."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Step(Record):
     """One thing that a version was made from. Of a note it names the key, and what that one was made from."""
 
     what: str
-    note: str = ""  # project/deploys; empty if it is no note, or none that is still there
+    note: str = ""  # project/deploys; empty if it is not a note, or one that does not exist any more
     trust: str = ""
     came_from: tuple[Step, ...] = ()
 
 
 class Saying(Record):
-    """One version: when it was recorded, whose words it is, how far they can be trusted, and what they were made from."""
+    """One version: when it was recorded, who wrote it, how far it can be trusted, and what it was made from."""
 
     recorded: str
     source: Source
@@ -50,7 +50,7 @@ class Made(Record):
 
 
 class Told(Record):
-    """A telling: which version, to which session of which client, and when first."""
+    """One record that a note was shown: which version, to which session of which client, and when first."""
 
     version: str
     session: str
@@ -59,7 +59,7 @@ class Told(Record):
 
 
 class Decision(Record):
-    """What a person decided."""
+    """A decision of a person."""
 
     action: str
     time: str
@@ -67,7 +67,7 @@ class Decision(Record):
 
 
 class Trace(Record):
-    """All that is known about where a note came from and where it went."""
+    """The history of a note: where it came from and where it was shown."""
 
     note: Note
     versions: tuple[Saying, ...]  # newest first
@@ -77,7 +77,7 @@ class Trace(Record):
 
 
 def trace(context: Context, key: str, kind: str | None) -> Trace:
-    """Return what `Memory.trace` promises."""
+    """Implement `Memory.trace`."""
     found = find_note(context, key, kind)
     scope, parsed = found.scope, found.parsed
     folders = context.visible_folders(None)
@@ -104,8 +104,8 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
 
 
 def _list_decisions(context: Context, id: str, parsed: ParsedNote) -> list[PersonDecision]:
-    """Return the decisions about a note, then those that took away a note it was made from, whose words it may repeat.
-    Decisions in scopes that the caller may not see are left out."""
+    """Return the decisions about a note, then those that removed a note it was made from, whose text it may repeat. Decisions
+    in scopes that the caller may not see are left out."""
     sources = [what.removeprefix("note:") for what in parsed.header.source.made_from if what.startswith("note:")]
     of_sources = [decision for source in sources for decision in context.ledger.decisions.list(source)]
     taken_away = [decision for decision in of_sources if decision.action in TAKEN_AWAY]

@@ -465,7 +465,7 @@ def _check_storable(context: Context, groups: dict[Scope, list[BulkDraft]]) -> N
 
 
 def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) -> HoldfastError | None:
-    """Check all notes at once; if one is wrong, look for it in the first half and else in the second."""
+    """Check all notes at once; if one is wrong, search the first half for it, and then the second."""
     from holdfast.store.layout import check_note_size
 
     try:

@@ -25,7 +25,7 @@ from holdfast.verbs.export import LeftOut
 if TYPE_CHECKING:
     from holdfast.formats.importers.detect import Dialect
 
-_BATCH_NOTES, _BATCH_NOTE_BYTES = 500, 3 * 1024 * 1024  # a gateway stores all of such a batch, or none
+_BATCH_NOTES, _BATCH_NOTE_BYTES = 500, 3 * 1024 * 1024  # a gateway stores a batch of this size completely or not at all
 _BATCH_TURNS, _BATCH_TURN_BYTES = 1000, 8 * 1024 * 1024
 _BATCH_LINES, _BATCH_LINE_BYTES = 1000, 4 * 1024 * 1024
 _FEW_KEYS = 20  # that are read one by one; more are read from the list of all notes
@@ -39,7 +39,7 @@ ListNotes = Callable[[dict[str, Any]], Iterator[Note]]
 
 
 class CheckedNote(Record):
-    """A note of many: its number, the scope it goes to, the checked draft and the line to send."""
+    """One of many notes: its number, the scope it goes to, the checked draft and the line to send."""
 
     number: int
     kind: str
@@ -63,7 +63,7 @@ def check_notes(
 def store_notes(
     gateway: GatewayClient, headers: dict[str, str], notes: list[CheckedNote], get_note: GetNote, list_notes: ListNotes
 ) -> list[Stored]:
-    """Send notes in batches and return what became of each; an error says how many were stored before it."""
+    """Send notes in batches and return the result for each; an error says how many were stored before it."""
     by_kind: dict[str, list[CheckedNote]] = {}
     for note in notes:
         by_kind.setdefault(note.kind, []).append(note)
@@ -142,7 +142,7 @@ def export_notes(
 
 
 def _split(sized: list[tuple[int, T]], most: int, most_bytes: int) -> Iterator[list[T]]:
-    """Yield batches of at most so many items and bytes; an item that is larger has a batch of its own."""
+    """Yield batches within these limits on items and bytes; an item that is larger gets a batch of its own."""
     batch: list[T] = []
     left = most_bytes
     for size, item in sized:
@@ -247,7 +247,7 @@ def _chat_line(session: str, turn: TranscriptLine) -> bytes:
 
 
 class _TranscriptUpload:
-    """The upload of one transcript, and what became of each of its sessions."""
+    """The upload of one transcript, and the result for each of its sessions."""
 
     def __init__(self, request: Request, client: str, kind: str, project: str | None) -> None:
         self._request, self._client = request, client
@@ -262,7 +262,7 @@ class _TranscriptUpload:
             self._sessions[logged.session] = logged if before is None else _add_counts(before, logged)
 
     def results(self, default_session: str, broken: int) -> list[Logged]:
-        """Return what became of each session; lines that could not be read are counted with the first."""
+        """Return the result for each session; lines that could not be read are counted with the first session."""
         found = list(self._sessions.values())
         if not found and broken:
             found = [Logged(default_session, self._client, 0, 0, "")]

@@ -1,4 +1,4 @@
-"""Who asks a gateway: checked names, the scopes that a request may name, and drafts that are checked before they are sent."""
+"""The caller of a gateway: checked names, the scopes that a request may name, and drafts that are checked before sending."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Tags, When
 
 T = TypeVar("T")
-_DENIED_SECONDS = 60.0  # how long a scope that the gateway denied is not asked again
-_TOKEN_AGENT = "of-the-token"  # stands for the agent, whose name only the gateway knows
+_DENIED_SECONDS = 60.0  # seconds before a scope that the gateway denied is requested again
+_TOKEN_AGENT = "of-the-token"  # placeholder for the agent, whose name only the gateway knows
 
 
 class RemoteCaller:
@@ -97,7 +97,7 @@ class RemoteCaller:
         return ()
 
     def all_folders(self) -> tuple[str, ...]:
-        """Raise unless a person asks; return no folders, which only the gateway knows."""
+        """Raise unless the caller is a person; return no folders, which only the gateway knows."""
         self.require_person("search every project", "recall --scope all")
         return ()
 
@@ -147,7 +147,7 @@ class RemoteCaller:
             raise Disabled
 
     def require_person(self, what: str, by: str) -> None:
-        """Raise `Denied` unless a person asks."""
+        """Raise `Denied` unless the caller is a person."""
         if self.origin != "user":
             does = phrase(f"{by} as a person", f'`holdfast {by}` in a terminal of their own, or Memory(origin="user")')
             raise Denied(f"only a person may {what}", Template("A person does it: ", does))
@@ -174,7 +174,7 @@ class RemoteCaller:
             self._names_are_checked = True
 
     def origin_field(self, given: str | None = None) -> str | None:
-        """Return the origin to send. `user` is left out: only the token can say that a person speaks."""
+        """Return the origin to send. `user` is left out: only the token identifies a person."""
         origin = given or self.origin
         return None if origin == "user" else origin
 

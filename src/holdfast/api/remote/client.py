@@ -108,7 +108,7 @@ class GatewayClient:
         self, method: str, path: str, data: bytes | None = None, *, query: dict[str, Any] | None = None,
         headers: dict[str, str] | None = None,
     ) -> Iterator[Iterator[Any]]:  # fmt: skip
-        """Give the JSON lines of the answer while they arrive."""
+        """Yield the JSON lines of the answer while they arrive."""
         sent = {**self._headers, **(headers or {}), "Accept": _NDJSON}
         if data is not None:
             sent["Content-Type"] = _NDJSON

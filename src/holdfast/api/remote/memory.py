@@ -279,7 +279,7 @@ class RemoteMemory(MemoryInterface):
         return parse_record(Forgotten, self._decide("reject", key, scope, expected))
 
     def _decide(self, decision: str, key: str, scope: str | Scope | None, expected: str | None) -> Any:
-        """Send a decision about the version that was read. A whole scope also says whose note it is."""
+        """Send a decision about the version that was read. A whole scope also names the owner of the note."""
         if isinstance(scope, Scope):
             waiting = self.review(everywhere=True) if expected is None else []
             version = next((note.version for note in waiting if (note.scope, note.key) == (scope, key)), expected)
@@ -323,7 +323,7 @@ class RemoteMemory(MemoryInterface):
         if not self.config.enabled:
             return Answer((), mode, True, "memory is disabled", True)
         kinds = kind.split(",") if kind else []
-        several = len(kinds) > 1  # a request names one kind or none: ask for all, and keep those
+        several = len(kinds) > 1  # a request names one kind or none: request all kinds, then filter them here
         body = {
             "query": query, "scope": scope, "type": type or None, "tags": list(parse_tags(tags)) or None, "mode": mode,
             "sort": sort, "limit": _MOST_HITS if several else limit,
@@ -439,8 +439,8 @@ class RemoteMemory(MemoryInterface):
         body = {"query": query, "limit": limit, "mode": None if mode == "hybrid" else mode}
         answer = self._request("POST", "/v1/search", drop_none(body), repeatable=True)
         results = parse_records(Snippet, answer, "results")
-        told = {name: answer[name] for name in ("mode", "degraded", "reason", "disabled") if name in answer}
-        return Snippets(results, **{"mode": "keyword", **told})  # an older gateway sends no mode
+        properties = {name: answer[name] for name in ("mode", "degraded", "reason", "disabled") if name in answer}
+        return Snippets(results, **{"mode": "keyword", **properties})  # an older gateway sends no mode
 
     def read(self, path: str, start: int = 1, lines: int | None = None) -> Piece:
         return parse_record(Piece, self._request("GET", "/v1/read", query={"path": path, "from": start, "lines": lines}))

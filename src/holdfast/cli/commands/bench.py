@@ -80,7 +80,7 @@ def _parse_integers(text: str) -> tuple[int, ...]:
 
 
 def _parse_integers_or_none(text: str) -> tuple[int, ...]:
-    """Do the same; a comma alone means no numbers."""
+    """Parse integers like `_parse_integers`; a comma alone means no numbers."""
     return () if text == "," else _parse_integers(text)
 
 

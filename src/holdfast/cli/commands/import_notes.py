@@ -76,7 +76,7 @@ def _read_lines(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], Hol
 
 
 class _ImportTracker:
-    """How far an import came. No note is stored before all of them are read and validated."""
+    """The progress of an import. No note is stored before all of them are read and validated."""
 
     def __init__(self) -> None:
         self._storing = 0  # the number of notes, once all of them are validated

@@ -94,7 +94,7 @@ def _uninstall_client(call: Invocation, client: Client, target: InstallTarget, *
 
 
 def _run_steps(call: Invocation, client: Client, steps: list[Step], *, verb: str, run: Callable[[], None]) -> Result:
-    """Show the changes, ask, and make them."""
+    """Show the changes, ask for confirmation, and make them."""
     changed = [step for step in steps if step.changes]
     print_changes = _print_diffs if call["diff"] else _print_changes
     if call["dry_run"]:

@@ -27,7 +27,7 @@ _BLOCKS = (  # removed with their content
     # editors
     "environment_details", "environment_info", "workspace_info", "editorContext", "reminderInstructions",
 )  # fmt: skip
-_TYPED_TAGS = {  # the tags are removed; a person typed the text in them, which is kept if it has at least so many words
+_TYPED_TAGS = {  # the tags are removed; the text that a person typed in them is kept if it has at least this many words
     "command-args": 3,
     "user-memory-input": 1,
 }
@@ -113,7 +113,7 @@ class _NoiseScanner:
         return self._match_tags(start)
 
     def _match_tags(self, start: int) -> tuple[int, str] | None:
-        """Do the same for blocks, of which several may be on one line."""
+        """Return the end of the blocks that begin on this line and the text typed in them; None if there are none."""
         text, position, typed = self._text, start, list[str]()
         while tag := _TAG.match(text, position):
             close = self._find_end_of(f"</{tag[1]}>", tag.end())

@@ -1,4 +1,4 @@
-"""Find secrets in a text: the rule and the position, never the secret itself (S2).
+"""Find secrets in a text: the rule and the position, never the secret itself.
 
 A rule is compiled only when one of its anchors is in the text, and tried only there. So an ordinary note costs little, and no
 text can make a rule run for long.

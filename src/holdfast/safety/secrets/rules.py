@@ -121,7 +121,7 @@ def find_anchors(lower: str) -> list[tuple[str, list[Rule]]]:
 
 
 def _find_anchors_in_long_text(lower: str, data: bytes) -> list[tuple[str, list[Rule]]]:
-    """Do the same for a long text in pieces; search the whole text only for anchors whose start and end were found."""
+    """Return the anchors of a long text, read in pieces; search all of it only for anchors whose start and end were found."""
     if not _all_grams:
         ends = [end << 24 for end in range(256)] if sys.byteorder == "little" else range(256)
         up = 0 if sys.byteorder == "little" else 8

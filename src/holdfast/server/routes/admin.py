@@ -17,7 +17,7 @@ from holdfast.verbs.doctor.checks import merge_problems
 from holdfast.verbs.doctor.fixes import with_fixes
 from holdfast.verbs.status import Reindexed
 
-_CARE = "home.care"
+_MAINTAIN = "home.care"
 
 
 class Retain(RequestModel, kw_only=True):
@@ -86,23 +86,23 @@ _REPLAY_RETAINED = Replay(
 ROUTES = (
     Route(
         "GET", "/v1/check", check,
-        action=_CARE, summary="what is wrong with the home, its roles and its audit, and what mends it",
+        action=_MAINTAIN, summary="what is wrong with the home, its roles and its audit, and what mends it",
         answers=Checked, answer_example={"problems": []}, verbs=("check",),
     ),
     Route(
         "POST", "/v1/reindex", reindex,
-        action=_CARE, summary="throw the catalogue away and build it from the shelf",
+        action=_MAINTAIN, summary="throw the catalogue away and build it from the shelf",
         reads=JSON, example={}, answers=Reindexed, replay=REPLAY_WHOLE, verbs=("reindex",),
     ),
     Route(
         "POST", "/v1/embed", embed,
-        action=_CARE, summary="give every passage its vectors now, instead of a few with each recall",
+        action=_MAINTAIN, summary="give every passage its vectors now, instead of a few with each recall",
         reads=JSON, example={}, answers=Embedded, answer_example={"left": {"search": 0}, "failed": {}},
         replay=REPLAY_WHOLE, verbs=("embed",),
     ),
     Route(
         "POST", "/v1/retain", retain,
-        action=_CARE, summary="archive notes not updated or used for long, and empty old trash",
+        action=_MAINTAIN, summary="archive notes not updated or used for long, and empty old trash",
         params=Retain, reads=JSON, example={"dry_run": True},
         answers=Retained, replay=_REPLAY_RETAINED, verbs=("retain",),
     ),

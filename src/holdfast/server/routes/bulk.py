@@ -193,7 +193,7 @@ class _Importer:
             yield note
 
     def _must_reach(self, line_scope: object) -> None:
-        """Check the scope that the request names, or else the line's own; whose it is, only the request says."""
+        """Check the scope that the request names, or else the line's own; only the request can name its owner."""
         named = None if self._params.scope is UNSET else self._params.scope
         scope = named or ("project" if line_scope is None else kind_of(line_scope))
         if scope not in self._reached_scopes:

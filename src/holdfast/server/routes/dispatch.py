@@ -95,7 +95,7 @@ def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, ro
     """Brief the agent's own scope within the budget. Reading it is a decision of its own, with an audit row."""
     about = {} if agent is request.caller else {"name": agent.agent}
     request.gateway.gate.allow(request.caller, READ, "agent", route=request.route.name, request=request.id, **about)
-    reason = denial_reason(role, READ, "agent")  # an agent is not told what it may not read itself
+    reason = denial_reason(role, READ, "agent")  # an agent is not shown what it may not read itself
     if reason:
         fix = Template("Give it a role that may; ", command("role list"), " shows them")
         raise Denied(f"{agent.agent} may not {READ}: {reason}", fix)

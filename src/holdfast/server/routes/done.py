@@ -85,7 +85,7 @@ def is_done(request: AuthorizedRequest, params: IsDone) -> Exists:
 
 
 def _agent(request: AuthorizedRequest, named: str | None) -> str | None:
-    """Return whose work is meant: by default the caller's own, and of the operator every agent's (None)."""
+    """Return the agent whose work is meant: by default the caller, for the operator every agent (None)."""
     if named is not None and named != request.caller.agent:
         request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
         return named

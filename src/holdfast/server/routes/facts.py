@@ -98,7 +98,7 @@ def _keep_stated(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rebuild_stated(request: AuthorizedRequest, params: StateFact, kept: dict[str, Any]) -> FactSet:
-    """Return the same answer as the first time, from the current facts; where they are gone, from the request."""
+    """Return the same answer as the first time, from the current facts; if they were deleted, from the request."""
     note, redacted = current_note(request, kept), tuple(kept.get("redacted", ()))
     subject, label, value, _ = validate.check_fact(
         params.subject, params.label, params.value, bool(redacted), reads_back=reads_back

@@ -68,7 +68,7 @@ class FileWritten(ResponseModel, kw_only=True):
 
 
 class FileViewed(ResponseModel, kw_only=True):
-    """A file's text. `hidden` stands beside it where the text has hidden characters."""
+    """A file's text. `hidden` is added if the text has hidden characters."""
 
     command: str
     path: str

@@ -26,7 +26,7 @@ class StorePair(ScopedRequest, kw_only=True):
 
 
 class Pair(ResponseModel, kw_only=True):
-    """A note as key and value. `hidden` or `quarantined` stand beside them where there is something to say."""
+    """A note as key and value. `hidden` and `quarantined` are added if they apply."""
 
     key: str
     value: str

@@ -98,7 +98,7 @@ class SearchResults(ResponseModel, kw_only=True):
 
 
 class Status(ResponseModel, kw_only=True):
-    """What every status has; it may have more."""
+    """The fields that every status has; it may have more."""
 
     enabled: bool
     scopes: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""Where notes came from: what waits for a person's review, what one source touched, and where a note went."""
+"""Provenance of notes: what waits for a person's review, what one source affected, and where a note was shown."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an agent is shown at session start and with each prompt."""
+"""Briefings: the text that an agent is shown at session start and with each prompt."""

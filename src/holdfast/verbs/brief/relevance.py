@@ -21,8 +21,8 @@ NOTES = 7  # notes that one prompt brings at most; others may come with a later 
 _NOTES_OF_GENERAL = 2  # the same for a prompt that looks like a general request
 _GENERAL = 0.3  # threshold from which a prompt looks like one
 PROMPT_CHARS = 8000
-_KEYWORD_CANDIDATES = 60  # passages that a keyword search looks at
-_HYBRID_CANDIDATES = 40  # passages that a hybrid search looks at
+_KEYWORD_CANDIDATES = 60  # passages that a keyword search reads
+_HYBRID_CANDIDATES = 40  # passages that a hybrid search reads
 _SHARE = 0.35  # of the best note's score that a further note must reach,
 _SURE, _RISE = 0.3, 0.5  # and how that share rises where the best note scores more than this
 _SHARE_BY_WORDS = 0.45  # the same without a model
@@ -32,7 +32,7 @@ _MAX_TURNS, _MIN_LINES_APART = 2, 4  # turns that one prompt brings, and how far
 
 
 class Match(Record):
-    """A note or a turn that is relevant to a prompt: where it stands, and its score compared with the others."""
+    """A note or a turn that is relevant to a prompt: its location, and its score compared with the others."""
 
     kind: str  # note, turn
     scope: str  # the folder
@@ -46,8 +46,8 @@ class Match(Record):
 
 
 def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
-    """Return the notes that bear on a prompt and that this caller may see, best first, and the turns of past sessions that
-    answer it about as well. Return nothing for a prompt that is not about stored work."""
+    """Return the notes that are relevant to a prompt and that this caller may see, best first, and the turns of past sessions
+    that answer it about as well. Return nothing for a prompt that is not about stored work."""
     folders = context.visible_folders(None)
     context.refresh(folders)
     text = prompt[:PROMPT_CHARS]
@@ -57,7 +57,7 @@ def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
 
 
 def read_note(context: Context, match: Match) -> Note | None:
-    """Return the note of a match; None if it is gone, over, or in quarantine."""
+    """Return the note of a match; None if it was deleted, has ended, or is in quarantine."""
     note = context.query(lambda: context.index.find_note(match.scope, match.name))
     return note if note and not note.quarantined and not (note.valid_to and note.valid_to <= dates.now()) else None
 

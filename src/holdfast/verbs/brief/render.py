@@ -40,7 +40,7 @@ class NoteView(Record):
 
 
 class ScopeView(Record):
-    """What a briefing may show of one scope: its most useful notes, how many it has, and the overviews of its files."""
+    """The content of one scope for a briefing: its most useful notes, how many it has, and the overviews of its files."""
 
     scope: str
     notes: tuple[NoteView, ...]
@@ -65,7 +65,7 @@ class Budget(Record):
 
 
 class Why(Record):
-    """Why a note is in a briefing, or is not."""
+    """The reason why a note is in a briefing or is not."""
 
     name: str  # project/testing
     told: bool
@@ -73,7 +73,7 @@ class Why(Record):
 
 
 class Brief(Record):
-    """The block, the notes that are whole in it, those listed by title, and how many are not in it; asked to explain, why."""
+    """The block, the notes that are whole in it, those listed by title, the number of the others, and the reasons."""
 
     text: str
     shown: tuple[str, ...] = ()
@@ -140,9 +140,9 @@ class _Start:
             return Composed(Brief(""))
         left_out = self._total - len(self._whole) - len(self._titles)
         unsaid = self._facts.total - len(statements)
-        said = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
+        summary = _left_out(len(self._titles), left_out, unsaid, cut, self._facts.capped)
         names, listed = map(_names, (self._whole, self._titles))
-        brief = Brief(frame("", lines, f"{said} {_SEARCH}"), names, left_out, listed=listed)
+        brief = Brief(frame("", lines, f"{summary} {_SEARCH}"), names, left_out, listed=listed)
         return Composed(brief, tuple(self._whole), tuple(self._titles), tuple(statements))
 
     def _take_whole(self, notes: list[NoteView], room: int) -> list[NoteView]:
@@ -161,7 +161,7 @@ class _Start:
         return taken
 
     def _take_statements(self) -> list[str]:
-        """Take the newest facts; shown by subject, so that those of one subject stand together."""
+        """Take the newest facts, grouped by subject."""
         others = self._needed() + sum([overview.full for overview in self._overviews])
         room, taken = min(self._room, max(int(_FACTS_SHARE * self._size), self._room - others)), []
         for statement in self._facts.statements:
@@ -220,11 +220,11 @@ def _names(notes: list[NoteView]) -> tuple[str, ...]:
 
 def _left_out(titles: int, notes: int, facts: int, cut: list[str] | tuple[str, ...] = (), more: bool = False) -> str:
     """Return the sentence that says what a start briefing does not show."""
-    said = [f"{_plural(titles, 'note')} by title only"] if titles else []
-    said += [f"{_plural(notes, 'note')} left out"] if notes else []
-    said += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
-    said += [f"{path} cut" for path in cut]
-    return "; ".join(said) + "." if said else "Nothing was left out."
+    parts = [f"{_plural(titles, 'note')} by title only"] if titles else []
+    parts += [f"{_plural(notes, 'note')} left out"] if notes else []
+    parts += [f"{_plural(facts, 'fact')}{' or more' if more else ''} left out"] if facts else []
+    parts += [f"{path} cut" for path in cut]
+    return "; ".join(parts) + "." if parts else "Nothing was left out."
 
 
 def _plural(count: int, noun: str) -> str:
@@ -271,7 +271,7 @@ def _line(note: NoteView) -> str:
 
 
 def _short_line(note: NoteView) -> str:
-    """Return the same for the section of a scope, whose heading says that notes are from agents."""
+    """Return a whole note for the section of a scope, whose heading says that notes are from agents."""
     marked = note.date if note.origin == "agent" else f"{note.date}, {note.origin}"
     return f"- {_name(note)} ({marked}): {_text(note)}"
 
@@ -281,7 +281,7 @@ def _short_lines(notes: list[NoteView], scope: str) -> list[str]:
 
 
 def _text(note: NoteView) -> str:
-    """Return a note's text with its further lines indented: none can look like a line of ours."""
+    """Return a note's text with its further lines indented, so that none can look like a line of Holdfast."""
     return escape_text(note.text.replace("\r\n", "\n").strip("\r\n")).replace("\n", "\n  ")
 
 
@@ -313,9 +313,9 @@ class _Overview:
 
     def __init__(self, scope: str, path: str, text: str) -> None:
         lines = _lines(text)
-        told = escape_text("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
+        escaped = escape_text("\n".join(lines[:TREE_LINES])[:MOST_CHARS])  # as one text: a tag may be split over lines
         self.path = path
-        self._head, self._shown, self._total = f"- [{scope}] {escape_text(path)}:", told.split("\n"), len(lines)
+        self._head, self._shown, self._total = f"- [{scope}] {escape_text(path)}:", escaped.split("\n"), len(lines)
 
     @property
     def full(self) -> int:
@@ -383,7 +383,7 @@ def compose_reminder() -> str:
 
 
 def frame(intro: str, lines: list[str], last: str) -> str:
-    """Return the one block in which a model is shown stored text: data between marks that no text can forge (B3)."""
+    """Return the one block in which a model is shown stored text: data between marks that no text can forge."""
     body = "\n".join([*([intro] if intro else []), *lines])
     mark = digest(body.encode("utf-8", "replace"))[:12]
     return f'<holdfast-memory id="{mark}">\n{_ABOUT}\n{body}\n{last}\n</holdfast-memory id="{mark}">\n'

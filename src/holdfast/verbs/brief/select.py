@@ -1,4 +1,4 @@
-"""Select what an agent is shown, and record what each session was shown (B1, B2, B4).
+"""Select what an agent is shown, and record what each session was shown (promises B1, B2 and B4).
 
 At the start: standing notes, current facts, overviews of files, and the most useful notes. With a prompt: the notes and
 turns that are relevant to it and that the session has not been shown whole.
@@ -41,19 +41,19 @@ _MAX_FILE_FACTS, _MIN_FACT_SCORE = 3, 0.6  # facts of files that a prompt brings
 def brief(
     context: Context, prompt: str | None = None, *, again: bool = False, cap: int | None = None, explain: bool = False,
     mode: str = "keyword", matches: list[Match] | None = None, remember: bool = True, first: bool = False,
-    anew: bool = True,
+    new_context: bool = True,
 ) -> Brief:  # fmt: skip
     """Compose what `Memory.brief` returns, and record it as shown unless it only explains or must not `remember`.
 
     `first`: the first context of a session, whose first prompt may arrive before its start; its notes are not shown twice.
-    `anew`: a new context begins. If false, the start goes with a prompt and leaves out what that prompt brings.
+    `new_context`: a new context begins. If false, the start goes with a prompt and leaves out what that prompt brings.
     `matches`: what another process found for the prompt.
     """
     remember = remember and not explain
     if not context.config.enabled:
         return render.Brief("", disabled=True)
     if prompt is None:
-        return _compose_start(context, cap, explain=explain, remember=remember, first=first, anew=anew)
+        return _compose_start(context, cap, explain=explain, remember=remember, first=first, new_context=new_context)
     chars = min(context.config.prompt_chars, _max_chars(cap))
     if not prompt.strip() or chars <= 0:
         return render.Brief("")
@@ -79,7 +79,9 @@ def _drop_if_over(composed: Composed, cap: int | None) -> Composed:
 # --- at the start -----------------------------------------------------------------------------------------------------
 
 
-def _compose_start(context: Context, cap: int | None, *, explain: bool, remember: bool, first: bool, anew: bool) -> Brief:
+def _compose_start(
+    context: Context, cap: int | None, *, explain: bool, remember: bool, first: bool, new_context: bool
+) -> Brief:
     config, now = context.config, dates.now()
     scopes = context.visible_scopes(None)
     folders = tuple([scope.folder for scope in scopes])
@@ -111,7 +113,7 @@ def _compose_start(context: Context, cap: int | None, *, explain: bool, remember
     budget = render.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _max_chars(cap)))
     composed = _drop_if_over(render.compose_start(views, fact_view, budget), cap)
     if remember:
-        claimed = _record_shown(context, _shown_notes(composed, facts_only, statements), anew, first)
+        claimed = _record_shown(context, _shown_notes(composed, facts_only, statements), new_context, first)
         if others := {view.id for view in composed.whole} - claimed:
             left = [_without_notes(view, others) for view in views]
             composed = _drop_if_over(render.compose_start(left, fact_view, budget), cap)
@@ -273,7 +275,7 @@ def _shown_key(note: Note) -> str:
 
 
 def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
-    """Explain every note of the scopes, also those that are over; `stated` are those whose facts are all shown."""
+    """Explain every note of the scopes, including ended ones; `stated` are those whose facts are all shown."""
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
     for note in notes:
@@ -365,7 +367,7 @@ def _file_facts(context: Context, prompt: str, now: str) -> list[NoteView]:
 
 
 def _view_match(context: Context, match: Match, prompt: str, now: str) -> NoteView | None:
-    """Return a match as it is shown; None if it is gone or may not be shown."""
+    """Return a match as it is shown; None if it was deleted or may not be shown."""
     from holdfast.verbs.brief import relevance
 
     if match.kind == "turn":
@@ -473,7 +475,7 @@ def _shown_before(context: Context) -> dict[str, str]:
     return context.ledger.sessions.list_shown(context.session) if context.session else {}
 
 
-def _record_shown(context: Context, views: list[NoteView], anew: bool = False, first: bool = False) -> set[str]:
+def _record_shown(context: Context, views: list[NoteView], new_context: bool = False, first: bool = False) -> set[str]:
     """Record what is about to be shown; return the ids that no other hook of the session has shown. If that cannot be
     recorded, return all of them: better shown twice than never."""
     ids = {view.id for view in views}
@@ -486,7 +488,7 @@ def _record_shown(context: Context, views: list[NoteView], anew: bool = False, f
     try:
         shown = [(view.id, view.version) for view in views]
         new = context.ledger.sessions.record_shown(
-            context.session, shown, int(dates.clock()), new_context=anew, client=context.client or "", first=first
+            context.session, shown, int(dates.clock()), new_context=new_context, client=context.client or "", first=first
         )
         return set(new)
     except HoldfastError:

@@ -23,7 +23,7 @@ _MAX_NAMED = 20
 
 
 class Copied(Record):
-    """How much there is, how much of it was copied now, and what could not be."""
+    """The result of a copy: how much there is, how much of it was copied now, and what could not be copied."""
 
     source: str
     target: str
@@ -40,7 +40,7 @@ class Copied(Record):
 
 
 def copy(source: str, target: str, config: Config, progress: Progress | None = None) -> Copied:
-    """Do what `holdfast copy` promises; raise Conflict if the target has something else under the same names."""
+    """Copy all memory as `holdfast copy` does; raise Conflict if the target has something else under the same names."""
     if not config.enabled:
         raise Disabled
     progress = progress or Progress()

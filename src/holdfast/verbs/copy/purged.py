@@ -1,4 +1,4 @@
-"""What was purged at either end of a copy: it must not come back with the copy."""
+"""Purged text at either end of a copy, which must not come back with the copy."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class RecordsCopy:
         yield from self._compare_audit()
 
     def _compare_audit(self) -> Iterator[str]:
-        """Yield the first row where the target's audit is not the beginning of ours: two chains cannot be joined."""
+        """Yield the first row where the target's audit is not the beginning of the source's: two chains cannot be joined."""
         head = self._new.ledger.audit.read_last() or AuditMark(0, "")
         theirs = iter(self._new.ledger.audit.iterate_rows())
         tenant = self._new.ledger.tenant
@@ -101,7 +101,7 @@ class RecordsCopy:
 
 
 def _compare(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Return our rows that are missing there, and those that are there with other values.
+    """Return the rows of the source that are missing in the target, and those that it has with other values.
 
     Where all columns are the key, equal rows are counted: each may be there as often as it is in the source."""
     if mine and len(mine[0]) == table.key_columns:

@@ -41,7 +41,7 @@ class TranscriptsCopy:
         self.total = self.lines = self.copied = self.verified = 0
 
     def find_conflicts(self) -> Iterator[str]:
-        """Yield the transcripts whose lines in the target are not the first lines of ours."""
+        """Yield the transcripts whose lines in the target are not the first lines of the source's."""
         for ref in self._list_transcripts():
             if self._purged and self._is_purged(ref):
                 continue

@@ -111,7 +111,7 @@ def _check_postgres(context: Context) -> list[Problem]:
         problems += _check_files(context, fixes, scopes) + _check_trees(context, fixes, scopes)
         problems += _check_index_rows(context, fixes, scopes) + _check_ledger(context, fixes)
         problems += _check_embedder(context, fixes) + secrets.problems(context) + _check_facts(context, fixes, scopes)
-    except HoldfastError as error:  # unreachable from the start, or by now
+    except HoldfastError as error:  # unreachable from the start, or since then
         store = f"{hide_password(config.store or '')} (tenant {config.tenant})"
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, store))
     return problems
@@ -161,7 +161,7 @@ def _check_marker(context: Context, fixes: Fixes) -> list[Problem]:
 
 
 def _check_projects(context: Context, fixes: Fixes) -> list[Problem]:
-    """Report projects whose folder is gone. Not checked on PostgreSQL: the folders may be on other machines."""
+    """Report projects whose folder was deleted. Not checked on PostgreSQL: the folders may be on other machines."""
     return [
         Problem(
             "project_gone",
@@ -288,7 +288,7 @@ class _FactFile(NamedTuple):
 
 
 def _check_facts(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> list[Problem]:
-    """Report files with dated lines that look like facts and cannot be read as such (T2), one problem per file."""
+    """Report files with dated lines that look like facts and cannot be read as such, one problem per file."""
     found: list[Problem] = []
     more = 0
     for file in _list_fact_files(context, scopes):
@@ -383,7 +383,7 @@ def _check_index_rows(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -
 
 
 def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
-    """Report an embedder that cannot work. Vectors that lag behind are no problem: `status` and answers say so."""
+    """Report an embedder that cannot work. Vectors that lag behind are not a problem: `status` and answers say so."""
     config = context.config
     failures = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
     use_default = fixes.holdfast("config search.embedder default")

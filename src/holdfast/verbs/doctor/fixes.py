@@ -50,7 +50,7 @@ class Fixes:
         return f"mkdir -p {quote(folder)} && {self._command('mv -n', path, target)}"
 
     def rename(self, path: str) -> str:
-        """Give it a name that can be typed; a note gets a valid key."""
+        """Rename it to a name that can be typed; a note gets a valid key."""
         folder, name = os.path.split(path)
         name = hide_secrets(name)
         is_note = os.path.basename(folder) == "notes" and name.endswith(".md")
@@ -137,7 +137,7 @@ class Fixes:
     # --- the disk -----------------------------------------------------------------------------------------------------
 
     def free_space_first(self) -> str:
-        """Return what must precede any command of ours if the disk is full; "" if it is not."""
+        """Return the command that must precede any other if the disk is full; "" if it is not."""
         return self.free_space() if is_disk_full(self._home) else ""
 
     def free_space(self) -> str:
@@ -152,7 +152,7 @@ class Fixes:
         )
 
     def holdfast(self, words: str) -> str:
-        """Return a command of ours on this home, with `--home` where it is not the default one."""
+        """Return a Holdfast command on this home, with `--home` if it is not the default one."""
         try:
             is_default = config.find_home() == self._home
         except ConfigError:

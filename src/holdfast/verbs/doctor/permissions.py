@@ -31,7 +31,7 @@ class _Expected(NamedTuple):
 
 
 def check_missing_home(home: str, fixes: Fixes) -> list[Problem]:
-    """Report what keeps a home from being created; a home that does not exist yet is no problem."""
+    """Report what keeps a home from being created; a home that does not exist yet is not a problem."""
     try:
         os.lstat(home)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def check_mode(home: str) -> list[Problem]:
 
 
 def check_obstacles(home: str, fixes: Fixes, list_scopes: Callable[[], Iterable[str]]) -> list[Problem]:
-    """Report what stands where a folder or a lock of ours belongs: until it is removed, little else can be checked."""
+    """Report files at the path of a folder or a lock of Holdfast: until they are removed, little else can be checked."""
     top = [_Expected(path, stat.S_ISDIR) for path in (*_LOCKS, "shelf")]
     wrong = _find_wrong(home, top) or _find_wrong(home, _expected_inside(home, list_scopes()))
     return [

@@ -1,4 +1,4 @@
-"""Find secrets in notes, files and transcripts: which file, which rule, which line (S2, D1)."""
+"""Find secrets in notes, files and transcripts: which file, which rule, which line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Purge: delete a note, a session or a text for good.
 
-Everything we own is scrubbed and every byte is read back before the answer; digests of what was purged, recorded before the
-first deletion, keep it from being stored again.
+Everything we own is scrubbed and every byte is read back before the answer; digests of the text, recorded before the first
+deletion, keep it from being stored again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def purge(
     context: Context, *, key: str | None = None, scope: str | None = None, transcripts: bool = False,
     session: str | None = None, client: str | None = None, text: str | bytes | None = None, files: bool = False,
 ) -> Receipt:  # fmt: skip
-    """Do what `Memory.purge` promises: purge a note, a session, or a text wherever it stands. One purge per home at a time."""
+    """Implement `Memory.purge`: purge a note, a session, or a text wherever it occurs. One purge per home at a time."""
     if sum([given is not None for given in (key, session, text)]) != 1:
         raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
     from holdfast.verbs.purge import notes, resume

@@ -42,8 +42,8 @@ class PurgeJob:
         self.retry = retry  # the command line that purges it again, where that needs no word of the text
         self.id = new_id(int(dates.clock() * 1000))
         self.marks: list[str] = []  # digests by which a later purge of the same thing is recognised
-        self.note_marks: list[str] = []  # stand for the note until the purge is done: its key may not be kept
-        self.texts: dict[str, None] = {}  # the texts that must be gone
+        self.note_marks: list[str] = []  # represent the note until the purge is done: its key may not be kept
+        self.texts: dict[str, None] = {}  # texts that must be deleted
         self.ids: list[str] = []  # the ids under which uses of the note were counted
         self.vectors: list[bytes] = []
         self.removed: list[str] = []
@@ -51,7 +51,7 @@ class PurgeJob:
         self.checks: list[str] = []
         self.beyond_reach: list[str] = []
         self.pending: list[tuple[str, str]] = []  # a path in the home or "", and what is left to do about it
-        self.within_lines = False  # whether the text is purged wherever it stands within a line
+        self.within_lines = False  # whether the text is purged wherever it occurs within a line
         self._also_said_by: list[str] = []
         self._shown: list[str] = []
         self._shown_sessions: list[str] = []
@@ -81,14 +81,14 @@ class PurgeJob:
     def _lines_said_in(self, paths: Iterable[str]) -> set[str]:
         """Return those of the purged lines and whole texts, folded, that these files say."""
         wanted = {fold_text(text) for text in self.texts} | {line for text in self.texts for line in _long_lines(text)}
-        said: set[str] = set()
+        shared: set[str] = set()
         for text in self._verifier.read_texts(paths):
             whole = fold_text(text)
             if self.within_lines:
-                said |= {line for line in wanted if line in whole}
+                shared |= {line for line in wanted if line in whole}
             else:
-                said |= wanted & {*_long_lines(text), whole}
-        return said
+                shared |= wanted & {*_long_lines(text), whole}
+        return shared
 
     def refuse(self, texts: Iterable[str], *, lines: Iterable[str] = (), digests: Iterable[str] = ()) -> None:
         """Record digests of these texts and folded lines, and these ready digests, so that no process can write them again.
@@ -132,7 +132,7 @@ class PurgeJob:
         patterns = Patterns(self.texts)
         try:
             self.usage_rows += self.context.ledger.done.mask(
-                lambda said: patterns.find_in(said.encode("utf-8", "surrogatepass"))
+                lambda text: patterns.find_in(text.encode("utf-8", "surrogatepass"))
             )
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
@@ -150,7 +150,7 @@ class PurgeJob:
     # --- verify -----------------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Search every byte of ours for every pattern, and again until the lock timeout while a writer may be active."""
+        """Search all of Holdfast's files for every pattern, repeatedly until the lock timeout while a writer may be active."""
         patterns, pause = self._verifier.make_patterns(self.texts, self.vectors), 0.02
         self._verify_dictionary()
         while True:
@@ -262,7 +262,7 @@ class PurgeJob:
 
 
 def render_files_again(context: Context) -> tuple[list[str], list[str]]:
-    """Render the files that show a briefing again: check lines for those that changed, and where the text may still stand."""
+    """Render the files that show a briefing again: check lines for those that changed, and paths where the text may remain."""
     written, failed = render.render_all(context)
     return [f"rendered anew: {path}" for path in written], [f"the block in {path}" for path in failed]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context
 
 _MASK = "(not kept)"
-_MIN_WORD = 4  # characters of a word that gives anything away
+_MIN_WORD = 4  # characters of a word that would reveal anything
 _SEPARATORS = re.compile(r"[\W_]+")
 _LINE_FIELDS = ("removed", "checks", "beyond_reach", "pending", "also_said_by", "told")
 

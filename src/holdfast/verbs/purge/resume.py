@@ -82,7 +82,7 @@ def finish(context: Context) -> list[Stored]:
 
 
 def _continue(context: Context, receipt: Stored) -> Stored:
-    """Do what can be done now and return the receipt as it stands then.
+    """Do what can be done now and return the updated receipt.
 
     The text is not known any more, so rows are compared by digest. A purge that was interrupted before it had looked
     everywhere can only be run again.
@@ -218,7 +218,7 @@ def find_unfinished(
 
 
 def mark_of_note(context: Context, scope: Scope, key: str) -> str:
-    """Return the digest that stands for a note in an unfinished receipt: its key may be made of the purged text."""
+    """Return the digest that represents a note in an unfinished receipt: its key may be made of the purged text."""
     return context.ledger.purges.digest_target(f"{scope.folder}/notes/{key}")
 
 
@@ -232,7 +232,7 @@ def problems(context: Context) -> list[Problem]:
     fixes, found = fixes_for(context.config), []
     try:
         if context.ledger.purges.list_receipts() or context.ledger.purges.count_digests():
-            context.ledger.purges.set_flag()  # somebody may have deleted it as a leftover
+            context.ledger.purges.set_flag()  # a person may have deleted it as a leftover
         found += _lost_receipts(context)
         found += [_unfinished_problem(context, fixes, receipt) for receipt in finish(context)]
     except HoldfastError as error:

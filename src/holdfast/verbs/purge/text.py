@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.models import Receipt, Version
 
 MIN_TEXT_CHARS = 12  # folded characters
-REPLACEMENT = "[purged]"  # stands in a file where the text was
+REPLACEMENT = "[purged]"  # replaces the text in a file
 _PARTS = ("notes", "trash", "archive")
 _INDEXED_PARTS = ("notes", "archive")
 _SEARCH_ORDER = ("trash", "archive", *_PARTS)  # before and after the notes: a note that moves meanwhile is found either way
@@ -33,7 +33,7 @@ _IN_HEADER = "it stands in what is said about the note, such as a tag; change th
 
 
 def check_text(value: object) -> str:
-    """Return the text to purge; raise UsageError if it is too short to be told from other texts."""
+    """Return the text to purge; raise UsageError if it is too short to be distinguished from other texts."""
     text = validate.check_text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
     if len(fold_text(text)) < MIN_TEXT_CHARS:
         what = f"a text of {len(fold_text(text))} characters is too short to purge wherever it stands"
@@ -54,7 +54,7 @@ def purge_text(context: Context, text: str, *, files: bool) -> Receipt:
     scopes = tuple(context.store.list_scopes())  # includes scopes created before the text was refused
     for scope in map(Scope.of_folder, scopes):
         with context.store.lock_scope(scope):
-            pass  # a writer that was allowed before the refusal has written by now, and is found
+            pass  # a writer that was allowed before the refusal has written meanwhile, and is found
         while _purge_from_notes(job, scope, wanted):
             pass  # again: a note may have moved to where we had looked already
         if files:
@@ -69,7 +69,7 @@ def purge_text(context: Context, text: str, *, files: bool) -> Receipt:
 
 
 def _original_path(path: str) -> str:
-    """Return where a file of the trash or the archive stood when it was a note; other paths unchanged."""
+    """Return the path of a file of the trash or the archive when it was a note; other paths unchanged."""
     folder, _, name = path.rpartition("/")
     scope, _, part = folder.rpartition("/")
     is_trashed = part in ("trash", "archive") and "--" in name
@@ -166,7 +166,7 @@ def _head_of_version(head: NoteHeader, version: Version) -> NoteHeader:
 
 
 def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
-    """Replace the text in the files of a scope's tree where it stands word for word."""
+    """Replace the text in the files of a scope's tree where it occurs word for word."""
     tree = job.context.store.tree(scope.folder)
     data = text.encode()
     for entry in list(tree.entries()):

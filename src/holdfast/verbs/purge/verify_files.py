@@ -1,4 +1,4 @@
-"""Verify a purge in a home on disk: read every byte of ours back, and ask git what its history still contains."""
+"""Verify a purge in a home on disk: read every byte of Holdfast's files, and ask git what its history still contains."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class ScanResult(NamedTuple):
 
 
 class Verifier(Protocol):
-    """What a purge needs to know of the place where memory is kept: a home on disk, or a tenant in PostgreSQL."""
+    """The storage of a memory, as a purge uses it: a home on disk, or a tenant in PostgreSQL."""
 
     @property
     def unreachable(self) -> tuple[str, ...]:
-        """What no purge can reach; every receipt says so."""
+        """Copies that no purge can reach; every receipt names them."""
 
     def list_files(self, under: str = "") -> list[str]:
         """Return the paths of everything kept, or only of what is below `under`."""
@@ -111,7 +111,7 @@ class FileVerifier:
             yield from read_texts_of_file(self._home, path)
 
     def make_patterns(self, texts: Iterable[str], vectors: list[bytes]) -> Patterns:
-        """Return the patterns: the bytes of vectors stand in the files too."""
+        """Return the patterns: the files contain the bytes of vectors too."""
         return Patterns(texts, vectors)
 
     def describe_searched(self, files: int) -> str:
@@ -132,7 +132,7 @@ class FileVerifier:
 
 
 def kind_of(path: str) -> str:
-    """Return whose a path in the home is: `user` (kept by people and agents), `temporary` (a write in progress), `ours`
+    """Return the owner of a path in the home: `user` (kept by people and agents), `temporary` (a write in progress), `ours`
     (derived by us) or `foreign` (put there by another program)."""
     parts = path.split("/")
     if parts[0] != "shelf":

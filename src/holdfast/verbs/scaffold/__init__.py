@@ -1,6 +1,6 @@
-"""Scaffolds: template trees for an agent's own files, copied into a scope's tree where files are missing (F6).
+"""Scaffolds: template trees for an agent's own files, copied into a scope's tree where files are missing.
 
-Each scaffold is a folder beside this file. `.keep` stands for a folder that begins empty.
+Each scaffold is a folder beside this file. `.keep` marks a folder that is created empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEEP = ".keep"
 
 
 class Scaffolded(Record):
-    """What a scaffold made, and what was there already and stays as it is; folders end in /."""
+    """The files and folders that a scaffold created, and those that existed already; folders end in /."""
 
     name: str
     scope: Scope

@@ -1,4 +1,4 @@
-"""Compose what an agent that keeps continuity reads when it starts, in a fixed order and within a budget (F7).
+"""Compose what an agent that keeps continuity reads when it starts, in a fixed order and within a budget.
 
 Heartbeat, messages of the operator, live state, open loops, identity and goals. Like a briefing it is a block of data between
 marks that no file can forge.
@@ -42,7 +42,7 @@ _COMMENT = pattern(r"(?s)<!--.*?-->")
 
 
 class Part(Record):
-    """What one file has to say: how many lines, and how many of them were left out."""
+    """The lines of one file: how many there are, and how many were left out."""
 
     name: str
     path: str
@@ -52,7 +52,7 @@ class Part(Record):
 
 
 class Boot(Record):
-    """The block, whose files it was made from, and what is not in it. Without such files the text is empty."""
+    """The block, the scope of its files, and what is not in it. Without such files the text is empty."""
 
     text: str
     scope: Scope | None = None
@@ -102,7 +102,7 @@ class _Section(Record):
 
 
 def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
-    """Return what `Memory.boot` promises; first create the files of scaffolds that the client or the settings name."""
+    """Implement `Memory.boot`; first create the files of scaffolds that the client or the settings name."""
     chars, wanted = check_cap(cap), scaffold.parse_names(context.config.scaffolds, scaffolds)
     if not context.config.enabled:
         return Boot("", disabled=True)
@@ -210,7 +210,7 @@ def _list_further(tree: Tree) -> tuple[str, ...]:
 
 
 def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int) -> Boot:
-    """Give each section a first line while there is room, then share the rest: the longest are cut first."""
+    """Give each section a first line while there is space, then share the rest: the longest are cut first."""
     everything = [(section.path, len(section.lines)) for section in sections]
     room = chars - len(_frame([], scope, _describe_missing(everything, further)))
     fitting = list(sections)

@@ -1,4 +1,4 @@
-"""Threads that store at once: each as if it were alone, and all with one flush."""
+"""Batched writes of concurrent threads: each gets the result that it would get alone, and all share one flush."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = "projects/demo"
 
 @pytest.fixture
 def crowd(store, open_any):
-    """Opens callers whose threads are written together, as those of a gateway are."""
+    """Open callers whose threads write in batches, like those of a gateway."""
     opened = []
 
     def open_one(agent: str = "one", origin: str = "agent") -> Memory:
@@ -34,7 +34,7 @@ def crowd(store, open_any):
 
 @contextmanager
 def at_work(queue):
-    """As if a batch of that scope were being written."""
+    """Simulate that a batch of that scope is being written."""
     queue._writing = True
     yield
     with queue._lock:
@@ -44,7 +44,7 @@ def at_work(queue):
 
 @contextmanager
 def moving(queue):
-    """Other batches come and go all the time."""
+    """Simulate other batches that come and go all the time."""
     ended = threading.Event()
 
     def move():
@@ -67,7 +67,7 @@ def queue_of(memory):
 
 
 def at_once(*calls):
-    """What came of each, in their order, when all had to wait for the same batch."""
+    """Return the result of each call, in order, after all waited for the same batch."""
     queue = queue_of(calls[0][0])
     with ThreadPoolExecutor(len(calls)) as threads:
         with at_work(queue):
@@ -93,7 +93,7 @@ def _until(true):
 
 
 def batches(monkeypatch):
-    """How many were written with each flush from now on."""
+    """Record how many notes each flush writes from now on."""
     seen, write = [], batching._write_batch
 
     def counted(scope, batch):
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store)
     good, bad, other = at_once(*[(memory, f"This is {key}.", {"key": key}) for key in ("good", "bad", "too")])
 
     assert (good.action, other.action) == ("created", "created")
-    assert isinstance(bad, Damaged) if store == "folder" else bad.action == "created"  # there are no links in a database
+    assert isinstance(bad, Damaged) if store == "folder" else bad.action == "created"  # a database has no links
 
 
 def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, store):
@@ -192,8 +192,8 @@ def test_who_writes_for_others_lends_them_none_of_its_trust(crowd):
     )
 
     assert kept.action == "created"
-    assert isinstance(over, Refused)  # what is trusted is not replaced by what is not
-    assert copied.note.quarantined  # it stands in quarantine, where this agent sees it and the person's desk does not look
+    assert isinstance(over, Refused)  # an untrusted text does not replace a trusted one
+    assert copied.note.quarantined  # it is in quarantine: this agent sees it, and the person's own scopes do not include it
     assert agent.get("rule").text == "Deploys need two approvals."
 
 

@@ -1,4 +1,4 @@
-"""Looking after it: status, check, reindex; trust, review, trace, forgetting a source; of every store."""
+"""Maintenance: status, check and reindex; trust, review, trace, forgetting a source; of every store."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_note_that_came_back_after_its_purge_is_reported_and_never_told(any_me
     scope = any_memory.store("the harbour code is forty-two and a half", key="k").note.scope
     data = any_memory._context.store.read_note(scope, "k").data
     receipt = any_memory.purge("k")
-    any_memory._context.store.write_note(scope, "back", data, None)  # out of a backup
+    any_memory._context.store.write_note(scope, "back", data, None)  # from a backup
     for caller in (any_memory, open_any()):
         assert len(caller.recall("harbour")) == 0 and caller.list() == []
         assert "forty-two" not in caller.brief().text

@@ -1,4 +1,4 @@
-"""Many at once, from threads and from processes: no lost update, only success or a named error; of every store."""
+"""Concurrent threads and processes: no lost update, only success or a named error; of every store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(json.dumps("done"))
 
 
 def at_once(works):
-    """All of them in threads of their own that start together; what each gave or raised."""
+    """Run all in threads that start together, and return the result or error of each."""
     ready = threading.Barrier(len(works))
 
     def run(work):
@@ -45,7 +45,7 @@ def at_once(works):
 
 @pytest.fixture
 def processes(home, tmp_path):
-    """Starts writers that wait for a word, and ends those that are left."""
+    """Start writers that wait for a signal, and end those that still run."""
     started = []
 
     def start(count, turns):
