@@ -854,23 +854,23 @@ def test_signs_of_the_long_dead_are_swept(home, ledger):
 def test_a_child_does_not_keep_its_parents_sign(home):
     program = """
 import os, sys
-from holdfast.ledger import liveness
-liveness.process_name(sys.argv[1])
+from holdfast.ledger import idempotency
+idempotency.process_name(sys.argv[1])
 if os.fork() == 0:
-    liveness.process_name(sys.argv[1])
+    idempotency.process_name(sys.argv[1])
     print("there", flush=True)
     sys.stdin.read()
     os._exit(0)
 os._exit(0)
 """
     parent = subprocess.Popen([sys.executable, "-c", program, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    from holdfast.ledger import liveness
+    from holdfast.ledger import idempotency
 
     with parent:
         assert parent.stdout.readline() == "there\n"
         parent.wait(30)
         signs = [name.removesuffix(".lock") for name in os.listdir(f"{home}/run/locks")]
-        assert sorted(liveness.has_ended(home, name) for name in signs) == [False, True]
+        assert sorted(idempotency.has_ended(home, name) for name in signs) == [False, True]
 
 
 def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger):
@@ -884,9 +884,9 @@ def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger)
 
 @pytest.mark.parametrize("name", ["", "alive", "../../alive+1-000000000000", "alive+1-00000000000g", "projects+bench"])
 def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
-    from holdfast.ledger import liveness
+    from holdfast.ledger import idempotency
 
     ledger.idempotency_keys.begin("a", "key", "digest", NOW)
     before = sorted(os.listdir(f"{home}/run/locks"))
-    assert liveness.has_ended(home, name) is False
+    assert idempotency.has_ended(home, name) is False
     assert sorted(os.listdir(f"{home}/run/locks")) == before

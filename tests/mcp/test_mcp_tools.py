@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_sdk import Agent, run
 
 from holdfast.errors import HoldfastError, UsageError
-from holdfast.mcp.arguments import check_arguments
+from holdfast.mcp.calls import check_arguments
 from holdfast.mcp.tools import BY_NAME, TOOLS
 
 NAMES = (

@@ -289,8 +289,9 @@ def fill(ledger, tenant, word):
 
 def everything(ledger, word):
     """Return what the ledger shows of that word."""
+    location = ledger.projects.find_location("place")
     return [
-        ledger.projects.find_project("alias"), ledger.projects.find_location("place"),
+        ledger.projects.find_project("alias"), location and location.as_dict(),
         ledger.usage.get_counts([f"note-{word}"]),
         ledger.sessions.list_shown("session"),
         [one.as_dict() for one in ledger.sessions.list_history(f"note-{word}")],

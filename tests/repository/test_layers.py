@@ -34,7 +34,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "postgres/sql.py": "the .sql beside a module",
     "postgres/migrations.py": "reads the migrations that come with it",
     "ledger/audit_chain.py": "where the audit ended, in a file beside the ledger",
-    "ledger/liveness.py": "the signs of processes, among the locks",
+    "ledger/idempotency.py": "the signs of processes, among the locks",
     "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
     "config.py": "reads config.toml",
@@ -242,7 +242,7 @@ def test_only_the_store_renames_or_removes_memory_files():
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full
         "ledger/audit_chain.py",  # its own line, when it is rewritten
-        "ledger/liveness.py",  # the file of a process that has ended
+        "ledger/idempotency.py",  # the file of a process that has ended
         "ledger/secret_file.py",  # a secret of the home, when it is created
         "file_edit/file.py",  # the user's files that an install or a render edits
         "cli/commands/config.py",  # config.toml

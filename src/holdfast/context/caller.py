@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.context.backend import open_backend
+from holdfast.base.record import Record
 from holdfast.context.purge_filter import PurgeFilter
-from holdfast.context.sync import Sync
+from holdfast.context.sync import ListingWriter, Sync
 from holdfast.errors import Disabled, NoScope, Template, UsageError, from_os, phrase
+from holdfast.index.sqlite import SqliteIndex
+from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.models import SCOPES, Progress, Scope, Source
 from holdfast.safety import validate
+from holdfast.store.changes import FileChanges
+from holdfast.store.files import FileStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +20,40 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.config import Config
+    from holdfast.index.interface import Index
+    from holdfast.ledger.interface import Ledger
     from holdfast.search.hybrid import HybridSearch
+    from holdfast.store.changes import ChangeDetector
+    from holdfast.store.interface import Store
 
     T = TypeVar("T")
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
+
+
+class _Backend(Record):
+    """Store, index and ledger of one memory; opening them touches nothing until they are used."""
+
+    store: Store
+    index: Index
+    ledger: Ledger
+    changes: ChangeDetector
+    listing: ListingWriter | None  # writes index.md; None where the scopes are not folders
+
+
+def _open_backend(config: Config, *, agent: str | None, all_agents: bool) -> _Backend:
+    """Return the backend that the settings name, as an agent sees it, or with `all_agents` as a person does."""
+    if config.store or config.store_read:
+        from holdfast.postgres import backend
+
+        hosted = backend.open_backend(config, agent=agent, all_agents=all_agents)
+        return _Backend(store=hosted.store, index=hosted.index, ledger=hosted.ledger, changes=hosted.changes, listing=None)
+    store = FileStore(config.home, config.lock_seconds)
+    index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
+    ledger = SqliteLedger(config.home, config.lock_seconds)
+    return _Backend(
+        store=store, index=index, ledger=ledger, changes=FileChanges(store, index), listing=ListingWriter(store, index)
+    )
 
 
 class Context:
@@ -43,7 +76,7 @@ class Context:
         self._names_checked = False
         self._hybrid_search: HybridSearch | None = None
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
-        backend = open_backend(config, agent=self.agent, all_agents=self.origin == "user")
+        backend = _open_backend(config, agent=self.agent, all_agents=self.origin == "user")
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
         self.purge_filter = PurgeFilter(self.ledger)
         self.sync = Sync(

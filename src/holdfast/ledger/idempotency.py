@@ -5,15 +5,25 @@ The stored answer consists of ids from which it can be made again, never of a te
 
 from __future__ import annotations
 
+import os
+import time
+from _thread import allocate_lock
+
+from holdfast.base.fork import on_fork
+from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import Busy, Conflict
-from holdfast.ledger import liveness
+from holdfast.home import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.ledger.interface import LedgerDatabase, Transaction
 
 _DAY = 86400
+_PROCESS_NAME = pattern(r"alive\+[0-9]+-[0-9a-f]{12}\Z")
+_HOUR = 3600  # after which the file of an ended process is removed
+_names_lock = allocate_lock()
+_names: dict[str, tuple[str, Lock]] = {}  # by home: the name of this process, and the lock on its file
 
 
 class KeptAnswer(Record):
@@ -35,17 +45,17 @@ class IdempotencyKeys:
         Raises Busy while another process does it, and Conflict if the key was used for another request. A request whose
         process has ended may be done again: at once if that is certain, else after `lease` seconds."""
         home = self._database.home
-        process = liveness.process_name(home)
+        process = process_name(home)
 
         def find_or_begin(transaction: Transaction) -> KeptAnswer | None:
             transaction.lock(f"repeats {agent} {key}")
             transaction.run("keys.remove_old", before=now - keep)
-            for kept_digest, status, answer, time in transaction.run("keys.find", agent=agent, key=key):
+            for kept_digest, status, answer, begun in transaction.run("keys.find", agent=agent, key=key):
                 if kept_digest != digest:
                     raise Conflict("this idempotency key was used for another request", "Make up a new key for each request")
                 if status is not None:
                     return KeptAnswer(status, answer)
-                if abs(now - time) < lease and not liveness.has_ended(home, answer):
+                if abs(now - begun) < lease and not has_ended(home, answer):
                     message = "a request with this idempotency key is under way, or was when its process ended"
                     raise Busy(message, f"Try again in a moment, at the latest {lease} seconds after it began")
             transaction.run("keys.begin", agent=agent, key=key, digest=digest, process=process, now=now)
@@ -63,3 +73,63 @@ class IdempotencyKeys:
 
     def _write(self, statement: str, **values: str | int) -> None:
         self._database.write(lambda transaction: transaction.run(statement, **values), durable=False, retry_after_reset=False)
+
+
+# --- processes --------------------------------------------------------------------------------------------------------
+
+# Each process holds a lock on a file of its own, which the kernel releases when the process ends.
+
+
+def process_name(home: str) -> str:
+    """Return the name by which other processes see that this one is running; "" without a home."""
+    if not home:
+        return ""
+    with _names_lock:
+        if home in _names and os.path.lexists(_process_file(home, _names[home][0])):
+            return _names[home][0]
+        _remove_old_files(home)
+        name = f"alive+{os.getpid()}-{os.urandom(6).hex()}"
+        lock = Lock(home, name, 0)
+        if not lock.acquire(0):
+            return ""
+        _names[home] = name, lock
+        return name
+
+
+def has_ended(home: str, name: str) -> bool:
+    """Return whether the process of that name has certainly ended; False if its file is missing."""
+    if not _PROCESS_NAME.match(name) or not os.path.lexists(_process_file(home, name)):
+        return False
+    lock = Lock(home, name, 0)
+    if not lock.acquire(0):
+        return False
+    lock.release()
+    return True
+
+
+def _remove_old_files(home: str) -> None:
+    """Remove the files of processes that ended long ago."""
+    try:
+        names = [file.removesuffix(".lock") for file in os.listdir(os.path.dirname(_process_file(home, "")))]
+        for name in names:
+            is_old = _PROCESS_NAME.match(name) and os.lstat(_process_file(home, name)).st_mtime < time.time() - _HOUR
+            if is_old and has_ended(home, name):
+                os.unlink(_process_file(home, name))
+    except OSError:
+        pass  # there are none yet, or another process removes them too
+
+
+def _process_file(home: str, name: str) -> str:
+    return os.path.join(home, "run", "locks", f"{name}.lock")
+
+
+def _after_fork() -> None:
+    """Let a child process have a name of its own: its parent's ends with the parent."""
+    global _names_lock
+    _names_lock = allocate_lock()
+    for _, lock in _names.values():
+        lock.close_in_child()
+    _names.clear()
+
+
+on_fork(child=_after_fork)

@@ -7,6 +7,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import anyio
@@ -21,9 +22,8 @@ from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.base.record import Record
 from holdfast.config import Config, check_gateway_url
-from holdfast.errors import HoldfastError, NoScope
+from holdfast.errors import HoldfastError, NoScope, UsageError
 from holdfast.mcp import markdown, project_resolution
-from holdfast.mcp.arguments import check_arguments
 from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
@@ -38,6 +38,8 @@ _MAX_CONCURRENT_CALLS = 16  # further calls wait; reading from the client does n
 _ROOTS_SECONDS = 5.0  # a client that declares roots and does not send them delays one call, once
 _MAX_CACHED_ROOTS = 256
 _OPEN_MEMORIES = 16
+_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list}
+_TYPE_NAMES = {"string": "a string", "integer": "a whole number", "boolean": "true or false", "array": "a list"}
 
 
 class AccessControl(Record):
@@ -226,6 +228,53 @@ class Memories:
             config=settings, project=project, session=caller.session, agent=caller.agent, client=caller.client,
             cwd=caller.folder,
         )  # fmt: skip
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def check_arguments(schema: dict[str, Any], given: object) -> dict[str, Any]:
+    """Return the arguments without nulls; raise `UsageError` if the schema does not allow them."""
+    if not isinstance(given, dict):
+        raise UsageError("the arguments are not an object", f"Known: {', '.join(schema['properties'])}")
+    arguments = {name: value for name, value in given.items() if value is not None}
+    for name, value in arguments.items():
+        if name not in schema["properties"]:
+            raise _unknown_argument(str(name), list(schema["properties"]))
+        _check_value(name, schema["properties"][name], value)
+    missing = [name for name in schema.get("required", ()) if name not in arguments]
+    if missing:
+        fix = _description(schema["properties"][missing[0]]) or f"Give {' and '.join(missing)}"
+        raise UsageError(f"missing: {', '.join(missing)}", fix)
+    return arguments
+
+
+def _unknown_argument(name: str, known: list[str]) -> UsageError:
+    near = get_close_matches(name, known, 1)
+    shown = ascii(name[:80])
+    return UsageError(f"unknown argument {shown}", f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}")
+
+
+def _check_value(name: str, schema: dict[str, Any], value: object) -> None:
+    kind = schema["type"]
+    if kind == "array" and isinstance(value, str) and schema["items"]["type"] == "string":
+        return  # a string with commas is accepted too
+    if not isinstance(value, _TYPES[kind]) or (kind != "boolean" and isinstance(value, bool)):
+        raise UsageError(
+            f"{name} must be {_TYPE_NAMES[kind]}, not {type(value).__name__}",
+            _description(schema) or f"Give {_TYPE_NAMES[kind]}",
+        )
+    if isinstance(value, list):
+        for item in value:
+            _check_value(f"each of {name}", schema["items"], item)
+    elif "enum" in schema and value not in schema["enum"]:
+        raise UsageError(f"unknown {name} {str(value)[:80]!a}", f"One of: {', '.join(schema['enum'])}")
+    elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        raise UsageError(f"{name} {value} is out of range", f"{schema['minimum']} to {schema.get('maximum', 'any number')}")
+
+
+def _description(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", "")).rstrip(".")
 
 
 # --- results -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ marks that no file can forge.
 from __future__ import annotations
 
 from holdfast.base.dates import format_timestamp
+from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, UsageError
@@ -14,11 +15,11 @@ from holdfast.safety import validate
 from holdfast.safety.escape import CUT_MARK, escape_text
 from holdfast.verbs import scaffold
 from holdfast.verbs.brief import render
-from holdfast.verbs.scaffold.inbox import list_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from holdfast.context.caller import Context
     from holdfast.models import Scope
@@ -39,6 +40,12 @@ _FURTHER = ("memory/WORLD_MODEL.md", "memory/CAPABILITIES.md")
 _RESEARCH = "memory/research"
 _MIN_LINE = 60  # characters that the first line of a part gets, if it is that long
 _COMMENT = pattern(r"(?s)<!--.*?-->")
+_TEXT_FIELDS = ("text", "body", "content", "message")  # of a message in the operator's inbox
+_TIME_FIELDS = ("time", "ts", "at", "created")
+_SENDER_FIELDS = ("from", "sender", "author")
+_ANSWER_FIELDS = ("re", "reply_to", "in_reply_to")
+_MESSAGE_CHARS = 500  # of one message of the operator
+_READ_STATUSES = ("read", "done", "closed", "handled", "answered")  # as a status; the first also as a mark of its own
 
 
 class Part(Record):
@@ -143,7 +150,7 @@ def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | 
     try:
         path, text, date = _read_file(tree, path)
         text = validate.hide_secrets(text)
-        lines = list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
+        lines = _list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
@@ -204,6 +211,70 @@ def _list_further(tree: Tree) -> tuple[str, ...]:
     except HoldfastError:
         research = None
     return (*found, f"{_RESEARCH}/") if research else tuple(found)
+
+
+# --- messages of the operator -----------------------------------------------------------------------------------------
+
+
+def _list_unread(inbox: str, outbox: str = "") -> list[str]:
+    """Return the messages that are neither marked as read nor answered, newest first. A line that is not JSON is a message."""
+    answered = _answered_ids(outbox) if inbox.strip() else set()
+    messages = [
+        _format_message(line, number, answered) for number, line in enumerate(inbox.split("\n"), 1) if line.strip("\r \t\0")
+    ]
+    return [line for line in reversed(messages) if line]
+
+
+def _format_message(line: str, number: int, answered: set[str]) -> str:
+    """Return a message as one line; "" if it was read or answered."""
+    message = _parse_json(line)
+    if not isinstance(message, dict):
+        return f"- line {number}: {_shorten(message if isinstance(message, str) else line)}"
+    id = _first_field(message, ("id",)) or digest(line.strip().encode("utf-8", "replace"))[:8]
+    if id in answered or _is_read(message):
+        return ""
+    about = ", ".join(
+        [word for word in (_first_field(message, _TIME_FIELDS), _first_field(message, _SENDER_FIELDS) or "operator") if word]
+    )
+    return f"- {_join_lines(id)[:60]} ({_join_lines(about)[:80]}): {_shorten(_first_field(message, _TEXT_FIELDS) or line)}"
+
+
+def _is_read(message: dict[str, Any]) -> bool:
+    return bool(message.get("read") or message.get("read_at")) or str(message.get("status")).lower() in _READ_STATUSES
+
+
+def _answered_ids(outbox: str) -> set[str]:
+    """Return the ids of the messages that the answers name."""
+    found = [message for line in outbox.split("\n") if isinstance(message := _parse_json(line), dict)]
+    return {id for message in found if (id := _first_field(message, _ANSWER_FIELDS))}
+
+
+def _parse_json(line: str) -> Any:
+    """Return the value of a line of JSON; None if it is not JSON."""
+    if not line.strip():
+        return None
+    import json
+
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _first_field(message: dict[str, Any], names: tuple[str, ...]) -> str:
+    """Return the first of these fields that is a non-empty string or a number, as a string."""
+    values = (message.get(name) for name in names)
+    plain = (str(value).strip() for value in values if isinstance(value, str | int | float) and not isinstance(value, bool))
+    return next((value for value in plain if value), "")
+
+
+def _shorten(text: str) -> str:
+    flat = _join_lines(text)
+    return flat if len(flat) <= _MESSAGE_CHARS else flat[:_MESSAGE_CHARS].rstrip() + " […]"
+
+
+def _join_lines(text: str) -> str:
+    return " / ".join([line for row in text.split("\n") if (line := row.strip(" \t\r"))])
 
 
 # --- composing --------------------------------------------------------------------------------------------------------
