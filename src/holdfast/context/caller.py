@@ -46,8 +46,8 @@ def _open_backend(config: Config, *, agent: str | None, all_agents: bool) -> _Ba
     if config.store or config.store_read:
         from holdfast.postgres import backend
 
-        hosted = backend.open_backend(config, agent=agent, all_agents=all_agents)
-        return _Backend(store=hosted.store, index=hosted.index, ledger=hosted.ledger, changes=hosted.changes, listing=None)
+        postgres = backend.open_backend(config, agent=agent, all_agents=all_agents)
+        return _Backend(store=postgres.store, index=postgres.index, ledger=postgres.ledger, changes=postgres.changes, listing=None)
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)
