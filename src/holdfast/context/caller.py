@@ -47,7 +47,9 @@ def _open_backend(config: Config, *, agent: str | None, all_agents: bool) -> _Ba
         from holdfast.postgres import backend
 
         postgres = backend.open_backend(config, agent=agent, all_agents=all_agents)
-        return _Backend(store=postgres.store, index=postgres.index, ledger=postgres.ledger, changes=postgres.changes, listing=None)
+        return _Backend(
+            store=postgres.store, index=postgres.index, ledger=postgres.ledger, changes=postgres.changes, listing=None
+        )
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)

@@ -247,6 +247,8 @@ class FileStore:
             for number, key in enumerate(keys, last + 1):
                 if expected is not None and atomic.file_id(notes, f"{key}.md") != expected.get(key):
                     continue
+                if not _is_regular(notes, f"{key}.md"):
+                    continue  # missing, or a folder or link, which could not be restored
                 try:
                     atomic.rename(notes, f"{key}.md", target, layout.format_trash_name(key, seconds, number))
                     moved.append(key)

@@ -36,8 +36,6 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
     With `expected`, only that version is moved. Raises `Conflict` if no scope has it.
     """
     if expected is None:
-        for scope in scopes:
-            context.store.read_note(scope, key)  # raises if a folder or a link has the name of the note: it cannot be restored
         return [scope for scope in scopes if _trash_note(context, scope, key)]
     for scope in scopes:
         content = context.store.read_note(scope, key)
