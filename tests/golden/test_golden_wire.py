@@ -167,7 +167,7 @@ def mask_ids(text):
 @pytest.fixture
 def record_requests(home, tmp_path, monkeypatch):
     home.mkdir(mode=0o700)
-    (home / "config.toml").write_text("[serve]\nrate = 0\n")
+    (home / "config.toml").write_text("[serve]\nrate = 0\n[lock]\nseconds = 1\n")
     monkeypatch.chdir(tmp_path)
     turn = {"session": "s5", "id": "i1", "role": "user", "content": "How long?", "time": "2026-01-07T08:00:00Z"}
     (tmp_path / "chat.jsonl").write_text(json.dumps(turn) + "\n")

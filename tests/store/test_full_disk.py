@@ -10,7 +10,7 @@ import apsw
 import pytest
 from tiers import tiered
 
-from holdfast import Busy, DiskTrouble, Memory
+from holdfast import Busy, DiskTrouble, Memory, config
 from holdfast.cli import main
 from holdfast.errors import no_space
 from holdfast.models import Problem
@@ -38,7 +38,8 @@ class Disk:
         self._fill.unlink()
 
     def open(self):
-        return Memory(self.home, project="demo", origin="user", cwd=self.folder)
+        settings = config.load(self.home).replace(lock_seconds=2)  # how long a purge tries
+        return Memory(config=settings, project="demo", origin="user", cwd=self.folder)
 
 
 @pytest.fixture
