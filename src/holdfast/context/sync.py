@@ -9,7 +9,6 @@ from __future__ import annotations
 from holdfast.base.ids import FileId
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
-from holdfast.index.entries import IndexEntry, file_entry, note_entry, unreadable_entry
 from holdfast.index.queries import IndexReset
 from holdfast.models import Progress, Scope
 from holdfast.store import listing as listings
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holdfast.context.purge_filter import PurgeFilter
+    from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
     from holdfast.index.sqlite import SqliteIndex
     from holdfast.store.changes import ChangeDetector, FolderChange
@@ -187,6 +187,8 @@ class Sync:
 
     def index_notes(self, scope: str, written: list[WrittenNote]) -> None:
         """Index notes that were just written, without reading them back."""
+        from holdfast.index.entries import note_entry
+
         entries = [
             (note_entry(scope, name, note, file_id, newest_only=replaced is not None), replaced)
             for name, note, file_id, replaced in written
@@ -195,6 +197,8 @@ class Sync:
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Index a file that was just written."""
+        from holdfast.index.entries import file_entry
+
         self._put(scope, "files", [(file_entry(scope, name, written.data, written.file_id, written.modified), None)])
 
     def remove_files(self, scope: str, part: str, names: list[str]) -> int:
@@ -311,6 +315,8 @@ class Sync:
 
     def _describe(self, scope: str, part: str, entry: Entry, content: FileContent | None = None) -> IndexEntry | None:
         """Return the index entry of a file, reading it unless its content is given; None if it was deleted meanwhile."""
+        from holdfast.index.entries import file_entry, unreadable_entry
+
         key = parse_trashed_key(entry.name) if part == ARCHIVE else ""
         if part == ARCHIVE and not (key and entry.regular):
             return unreadable_entry(scope, part, entry.name, entry.file_id, problem="")  # retention did not put it there
@@ -336,6 +342,8 @@ class Sync:
         return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 
     def _describe_note(self, scope: str, part: str, name: str, archived_key: str, content: FileContent) -> IndexEntry:
+        from holdfast.index.entries import note_entry, unreadable_entry
+
         note = parse_note(content.data, content.modified)
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"

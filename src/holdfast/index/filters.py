@@ -53,3 +53,8 @@ def expand_fragments(statements: Mapping[str, str]) -> dict[str, str]:
                 text = text.replace(fragment, content)
         (fragments if name.startswith("{") else expanded)[name] = text
     return expanded
+
+
+def folder_term(folder: int) -> str:
+    """Return the term in the column `place` of SQLite's full-text tables that restricts a search to a folder."""
+    return f"in{folder}"

@@ -11,7 +11,6 @@ from _weakref import ref
 
 from holdfast.base.fork import on_fork
 from holdfast.base.ids import FileId
-from holdfast.formats.facts import Statement, find_outdated, normalize_name, resolve_statements, subject_key
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
+
+    from holdfast.formats.facts import Statement
 
     Contestable = TypeVar("Contestable", StatedFactRow, FoundFactRow, StatingPassage)
 
@@ -265,6 +266,8 @@ class IndexQueries:
         `names` (folded) keeps facts about any of these subjects, `last` starts after a fact, and `archived` includes the facts
         of archived notes.
         """
+        from holdfast.formats.facts import normalize_name, subject_key
+
         page: dict[str, Any] = {
             "scopes": scopes, "named": normalize_name(label) if label else None, "as_of": as_of, "quarantine": self._quarantine,
             "most": most, "archived": archived,
@@ -323,12 +326,16 @@ class IndexQueries:
         their own file closed."""
         if not self.has_facts():
             return set()
+        from holdfast.formats.facts import find_outdated
+
         contested = {(subject, label) for subject, label in self._rows("contested", scopes=scopes, now=now)}
         groups = self._read_statements(scopes, contested, archived=True) if contested else []
         return {f"{fact.path}:{fact.line}" for group in groups for fact in find_outdated(group, now) if not fact.archived}
 
     def find_note_stating(self, scope: str, subject: str) -> str | None:
         """Return the key of a note that states facts about a subject, of an archived note if no other does, or None."""
+        from holdfast.formats.facts import normalize_name
+
         row = self._row("note_stating", scope=scope, about=normalize_name(subject))
         return str(row[0]) if row else None
 
@@ -346,7 +353,11 @@ class IndexQueries:
     ) -> list[tuple[Contestable, Fact | None]]:
         """Return the rows that hold, each with the fact as settled among several files; None where one file alone states it."""
         contested = {(row.subject, row.label) for row in rows if row.stated_elsewhere}
-        groups = self._read_statements(scopes, contested, archived) if contested else []
+        if not contested:
+            return [(row, None) for row in rows]
+        from holdfast.formats.facts import resolve_statements
+
+        groups = self._read_statements(scopes, contested, archived)
         settled = {(fact.path, fact.line): fact for group in groups for fact in resolve_statements(group, at)}
         return [
             (row, settled.get((row.path, row.line)))
@@ -358,6 +369,8 @@ class IndexQueries:
         self, scopes: tuple[str, ...], contested: set[tuple[str, str]], archived: bool
     ) -> list[list[Statement]]:
         """Return, for each of these subjects and labels, all lines that state it."""
+        from holdfast.formats.facts import Statement, normalize_name
+
         pairs = {(normalize_name(subject), normalize_name(label)) for subject, label in contested}
         names, labels = sorted({subject for subject, _ in pairs}), sorted({label for _, label in pairs})
         rows = self._rows(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from holdfast import sqlite
-from holdfast.index import sqlite_writer
-from holdfast.index.filters import SearchFilter, expand_fragments
+from holdfast.index.filters import SearchFilter, expand_fragments, folder_term
 from holdfast.index.queries import IndexQueries, IndexReset
 from holdfast.index.results import ListedNote
-from holdfast.index.sqlite_writer import folder_term
 from holdfast.models import Progress
 from holdfast.sqlite import Database
 
@@ -188,8 +186,10 @@ class SqliteIndex(IndexQueries):
         `is_current` says, under the lock, whether the file in the store is still the one that was read; if another writer was
         faster, the entry of that writer counts.
         """
+        from holdfast.index.sqlite_writer import Change
+
         with self._database.transaction() as db:
-            change = sqlite_writer.Change(db, SQL)
+            change = Change(db, SQL)
             for entry, replaced in entries:
                 if is_current(entry):
                     change.put(entry, replaced)
@@ -197,16 +197,20 @@ class SqliteIndex(IndexQueries):
 
     def remove(self, scope: str, part: str, names: Iterable[str], is_gone: Callable[[str], bool]) -> int:
         """Remove files from the index that `is_gone` finds missing in the store; return how many were indexed."""
+        from holdfast.index.sqlite_writer import Change
+
         with self._database.transaction() as db:
-            change = sqlite_writer.Change(db, SQL)
+            change = Change(db, SQL)
             count = sum([is_gone(name) and change.remove(scope, part, name) for name in names])
             change.save()
         return count
 
     def add_folder(self, scope: str, part: str) -> None:
         """Record that a folder has been read, even if it is empty."""
+        from holdfast.index.sqlite_writer import folder_fields
+
         with self._database.transaction() as db:
-            db.execute(SQL["add_folder"], sqlite_writer.folder_fields(scope, part))
+            db.execute(SQL["add_folder"], folder_fields(scope, part))
 
     # --- the file -------------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from _operator import itemgetter  # operator.itemgetter, without importing opera
 
 from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.index.entries import IndexEntry, Passage
+from holdfast.index.filters import folder_term
 from holdfast.index.results import FolderState, IndexedFile
 from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
 from holdfast.models import Fact
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
 
 _NOT_SUMMED = frozenset(("sum", "folder_term", "name_terms", "text_terms"))  # not columns of the summed row
 _FLAGS = ("past", "pinned", "exposed", "prose")
-
-
-def folder_term(folder: int) -> str:
-    """Return the term in the column `place` of the full-text tables that restricts a search to a folder."""
-    return f"in{folder}"
 
 
 class Change:

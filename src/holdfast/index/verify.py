@@ -6,7 +6,8 @@ from collections import Counter
 from itertools import groupby
 from operator import itemgetter
 
-from holdfast.index.sqlite_writer import checksum, folder_term
+from holdfast.index.filters import folder_term
+from holdfast.index.sqlite_writer import checksum
 from holdfast.index.tokenizer import index_terms
 from holdfast.index.vectors import PIECES, SLOTS, slot_checksum
 from holdfast.sqlite import ERRORS

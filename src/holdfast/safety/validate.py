@@ -27,7 +27,6 @@ from holdfast.errors import (
     field,
 )
 from holdfast.models import ORIGINS, TYPES
-from holdfast.safety.secrets.prefilter import is_surely_clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ def require_text(value: object) -> str:
 
 def reject_secrets(value: str, description: str, before: str = "", fix: str | Template = "") -> None:
     """Raise SecretFound, which names the rule and the line but never the secret."""
+    from holdfast.safety.secrets.prefilter import is_surely_clean
+
     value = _strip_hidden(value)
     if is_surely_clean(value):
         return
@@ -115,6 +116,8 @@ def redact(value: str) -> tuple[str, tuple[str, ...]]:
 
     If hidden characters split a secret, they are removed too; raise TooLarge if the text is too long to search.
     """
+    from holdfast.safety.secrets.prefilter import is_surely_clean
+
     seen = _strip_hidden(value) if isinstance(value, str) else ""  # `text` rejects other types
     if is_surely_clean(seen):
         return value, ()
@@ -171,6 +174,8 @@ def redact_or_withhold(value: str) -> tuple[str, tuple[str, ...]]:
 
 def _redact_excerpt(value: Excerpt) -> tuple[str, tuple[str, ...]]:
     """Redact secrets that reach into or out of the excerpt, then those within it."""
+    from holdfast.safety.secrets.prefilter import is_surely_clean
+
     before, piece, after = _strip_hidden(value.before), _strip_hidden(value), _strip_hidden(value.after)
     whole, start, end = f"{before}{piece}{after}", len(before), len(before) + len(piece)
     if is_surely_clean(whole):

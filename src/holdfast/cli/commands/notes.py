@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from holdfast.cli.runner import check_exclusive
 from holdfast.models import RECALL_OPTIONS
 
@@ -48,10 +50,10 @@ def recall_from_resident(call: Invocation, query: dict[str, Any]) -> Answer | No
         return None
     if mode not in ("hybrid", "semantic") or not memory.config.enabled or call.is_remote or memory.config.store:
         return None
+    if not os.path.exists(os.path.join(memory.home, "run", "resident.sock")):  # `resident.is_running`, without its import
+        return None
     from holdfast.api import resident
 
-    if not resident.is_running(memory.home):
-        return None
     caller = {"project": memory.project, "session": memory.session, "agent": memory.agent}
     return resident.recall(memory.home, caller, {"query": call["query"] or "", "mode": mode, **query})
 
