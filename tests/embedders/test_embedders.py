@@ -275,6 +275,7 @@ def test_remembered_words_are_bounded(monkeypatch):
 
 
 @needs_static
+@pytest.mark.battery
 def test_the_static_model_is_fast():
     model = open_embedders("static")[0]
     texts = [f"We deploy service {number} on Tuesdays, never on Fridays." for number in range(4000)]

@@ -424,17 +424,28 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
+def test_a_long_hostile_text_is_parsed(piece):
+    text = piece * (20_000 // len(piece))
+    check(find_spans(text, NOW, (2021, 2022)))
+    check(find_passage_spans(text, date(2023, 5, 8).toordinal()))
+    parse_day(text)
+
+
+@pytest.mark.battery
+@pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_text_takes_time_in_proportion(piece):
     short, long = (piece * (size // len(piece)) for size in (20_000, 100_000))
-    check(find_passage_spans(short, date(2023, 5, 8).toordinal()))
-    parse_day(short)
-    assert cost(long) < 12 * cost(short) + 0.5, "five times as long"
+    assert measure_seconds(long) < 12 * measure_seconds(short) + 0.5, "five times as long"
 
 
-def cost(text: str) -> float:
-    begin = time.process_time()
-    check(find_spans(text, NOW, (2021, 2022)))
-    return time.process_time() - begin
+def measure_seconds(text: str) -> float:
+    """Return the shortest of three times; this thread's, so that nothing else counts."""
+    times = []
+    for _ in range(3):
+        begin = time.thread_time()
+        check(find_spans(text, NOW, (2021, 2022)))
+        times.append(time.thread_time() - begin)
+    return min(times)
 
 
 def test_importing_is_light():
