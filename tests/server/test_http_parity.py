@@ -16,6 +16,7 @@ import pytest
 from holdfast import Memory, UsageError
 from holdfast.api.remote import RemoteMemory
 from holdfast.api.remote.memory import NOT_OFFERED
+from holdfast.mcp.background import BackgroundWork
 from holdfast.server.route import READ
 from holdfast.server.routes import ROUTES
 from holdfast.verbs import archive
@@ -424,7 +425,13 @@ def on_path():
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def test_what_expired_is_told_without_the_words_of_others(free):
+@pytest.fixture
+def no_retention_at_start(monkeypatch):
+    """Keep a gateway from archiving notes when it starts; ask for it before the gateway."""
+    monkeypatch.setattr(BackgroundWork, "_retain", lambda self: None)
+
+
+def test_what_expired_is_told_without_the_words_of_others(no_retention_at_start, free):
     free.add_role("keeper", ["home.care"], ["agent"])
     (free.home / "config.toml").write_text("[serve]\nrate = 0\n[retention]\nproject_days = 1\n")
     with Memory(free.home, project="demo", agent="x") as memory:
