@@ -24,7 +24,7 @@ _WEEK = 7 * 86400
 
 
 def find_problems(config: Config) -> list[Finding]:
-    """Return all problems; none where there is no gateway."""
+    """Return all problems, or none if there is no gateway."""
     gate = AccessGate(config)
     try:
         return find_gate_problems(gate)

@@ -469,6 +469,8 @@ def _combine_file_ids(folder: Folder, with_names: bool) -> tuple[int, list[str]]
     The same as `file_fingerprint` for each file, but inlined: a recall in a new process stats every note.
     """
     total, odd = 0, []
+    if with_names:
+        from zlib import crc32
     with os.scandir(folder.fd) as entries:
         for entry in entries:
             name = entry.name
@@ -480,8 +482,6 @@ def _combine_file_ids(folder: Folder, with_names: bool) -> tuple[int, list[str]]
             except FileNotFoundError:
                 continue
             if with_names:
-                from zlib import crc32
-
                 total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size, crc32(name.encode())))
             else:
                 total ^= hash((info.st_ino, info.st_ctime_ns, info.st_size))
