@@ -84,7 +84,6 @@ class Config(Record):
     # not settings: the gateway sets these for each caller
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
-    batch_writes: bool = False  # whether concurrent writes of several threads share one flush
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""

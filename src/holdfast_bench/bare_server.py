@@ -6,7 +6,6 @@ thread, without token, role, audit, limits or schema.
 
 from __future__ import annotations
 
-import socket
 import sys
 
 import uvicorn
@@ -17,6 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from holdfast.api.memory import Memory
+from holdfast_bench.processes import listen_on_loopback
 
 
 def make_app(home: str, agent: str) -> Starlette:
@@ -37,10 +37,7 @@ def make_app(home: str, agent: str) -> Starlette:
 
 def main(home: str, agent: str) -> None:
     """Listen on a free port of loopback, print the port, and serve until the process is ended."""
-    # IPPROTO_TCP given by name: asyncio sets TCP_NODELAY only then, and responses would wait otherwise.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(1024)
+    with listen_on_loopback() as listener:
         print(listener.getsockname()[1], flush=True)
         config = uvicorn.Config(make_app(home, agent), log_config=None, access_log=False)
         uvicorn.Server(config).run(sockets=[listener])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -135,6 +136,15 @@ def _raise_interrupt(*_: object) -> None:
     before, _last_signal = _last_signal, time.monotonic()
     if _last_signal - before > _REPEAT_SECONDS:
         raise KeyboardInterrupt
+
+
+def listen_on_loopback() -> socket.socket:
+    """Return a socket that listens on a free port of loopback."""
+    # IPPROTO_TCP given by name: asyncio sets TCP_NODELAY only then, and responses would wait otherwise.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(1024)
+    return listener
 
 
 # --- commands and their timing ----------------------------------------------------------------------------------------

@@ -25,13 +25,13 @@ class Writes:
         return [self.outcome(item) for item in batch]
 
 
-def submit_all(queue, writes, *items, **given):
+def submit_all(queue, writes, *items):
     """Futures of a first item that is being written and of the others, which wait in this order."""
     threads = ThreadPoolExecutor(len(items) + 1)
     futures = [threads.submit(queue.submit, "first")]
     assert writes.begun.wait(60)
-    for number, (item, key) in enumerate(items, 1):
-        futures.append(threads.submit(queue.submit, item, key, **given))
+    for number, item in enumerate(items, 1):
+        futures.append(threads.submit(queue.submit, item))
         wait_until(lambda: len(queue) == number)  # noqa: B023
     threads.shutdown(wait=False)
     return futures
@@ -45,36 +45,20 @@ def wait_until(true):
 
 
 def test_a_single_caller_is_written_at_once():
-    assert BatchQueue(lambda batch: [len(batch)], gather_seconds=60).submit("a") == 1
+    assert BatchQueue(lambda batch: [len(batch)]).submit("a") == 1
 
 
 def test_items_that_wait_are_written_together_and_each_caller_gets_its_own_result():
     writes = Writes()
-    futures = submit_all(BatchQueue(writes), writes, ("a", None), ("b", None), ("c", None))
+    futures = submit_all(BatchQueue(writes), writes, "a", "b", "c")
     writes.gate.set()
     assert [one.result(60) for one in futures] == ["FIRST", "A", "B", "C"]
     assert writes.batches == [["first"], ["a", "b", "c"]]
 
 
-def test_items_with_one_key_go_into_batches_of_their_own_in_their_order():
-    writes = Writes()
-    futures = submit_all(BatchQueue(writes), writes, ("a", "k"), ("b", "other"), ("c", "k"))
-    writes.gate.set()
-    assert [one.result(60) for one in futures] == ["FIRST", "A", "B", "C"]
-    assert writes.batches == [["first"], ["a", "b"], ["c"]]
-
-
-def test_a_batch_has_at_most_so_many_items():
-    writes = Writes()
-    futures = submit_all(BatchQueue(writes, limit=2), writes, *[(item, None) for item in "abc"])
-    writes.gate.set()
-    assert [one.result(60) for one in futures] == ["FIRST", "A", "B", "C"]
-    assert writes.batches == [["first"], ["a", "b"], ["c"]]
-
-
 def test_an_error_of_one_item_is_raised_to_its_caller_alone():
     writes = Writes(lambda item: Refused("no", "") if item == "bad" else item)
-    futures = submit_all(BatchQueue(writes), writes, ("good", None), ("bad", None))
+    futures = submit_all(BatchQueue(writes), writes, "good", "bad")
     writes.gate.set()
     assert futures[1].result(60) == "good"
     with pytest.raises(Refused):
@@ -90,38 +74,12 @@ def test_an_error_of_the_whole_batch_is_raised_to_every_caller_and_the_next_batc
 
     writes = Writes(outcome)
     queue = BatchQueue(writes)
-    futures = submit_all(queue, writes, ("a", None), ("bad", None), ("b", None))
+    futures = submit_all(queue, writes, "a", "bad", "b")
     writes.gate.set()
     errors = [one.exception(60) for one in futures[1:]]
     assert [type(one) for one in errors] == [type(raised), others, others]
     assert len({id(one) for one in errors}) == 3
     assert queue.submit("later") == "later"
-
-
-def test_a_caller_that_no_batch_takes_in_time_is_told_that_it_is_busy_and_is_not_written():
-    writes = Writes()
-    queue = BatchQueue(writes)
-    futures = submit_all(queue, writes, ("late", None), timeout=0.05)
-    with pytest.raises(Busy):
-        futures[1].result(60)
-    assert len(queue) == 0
-    writes.gate.set()
-    assert futures[0].result(60) == "FIRST"
-    assert writes.batches == [["first"]]
-
-
-def test_the_first_of_those_who_come_back_waits_for_as_many_as_came_before():
-    writes = Writes()
-    queue = BatchQueue(writes, gather_seconds=60)
-    futures = submit_all(queue, writes, ("a", None), ("b", None))
-    writes.gate.set()
-    assert [one.result(60) for one in futures] == ["FIRST", "A", "B"]
-    with ThreadPoolExecutor(2) as threads:
-        first = threads.submit(queue.submit, "c")
-        wait_until(lambda: len(queue) == 1)
-        assert not first.done()
-        assert threads.submit(queue.submit, "d").result(60) == "D"
-    assert writes.batches == [["first"], ["a", "b"], ["c", "d"]]
 
 
 def test_many_threads_lose_nothing():
@@ -131,8 +89,8 @@ def test_many_threads_lose_nothing():
         written.extend(batch)
         return batch
 
-    queue = BatchQueue(write, limit=5, gather_seconds=0.001)
+    queue = BatchQueue(write)
     with ThreadPoolExecutor(16) as threads:
-        came = list(threads.map(lambda number: queue.submit(number, number % 7), range(2000)))
+        came = list(threads.map(lambda number: queue.submit(number), range(2000)))
     assert came == list(range(2000))
     assert sorted(written) == came

@@ -7,24 +7,39 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from holdfast.api.memory import Memory
+from holdfast.context.caller import Context
 from holdfast.errors import Busy, Conflict, Damaged, HoldfastError, Purged, Refused
+from holdfast.models import Progress
 from holdfast.verbs import batching
+from holdfast.verbs.batching import WriteQueue
 
 PLACE = "projects/demo"
 
 
 @pytest.fixture
-def crowd(store, open_any):
+def queue(store, open_any):
+    """A write queue like that of a gateway."""
+    context = Context(
+        open_any().config, project="demo", session=None, agent=None, client=None, origin="user", cwd=None, progress=Progress()
+    )
+    made = WriteQueue(context)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def crowd(store, open_any, queue):
     """Open callers whose threads write in batches, like those of a gateway."""
     opened = []
 
     def open_one(agent: str = "one", origin: str = "agent") -> Memory:
-        first = open_any()
-        opened.append(Memory(config=first.config.replace(batch_writes=True), project="demo", agent=agent, origin=origin))
+        opened.append(Memory(config=open_any().config, project="demo", agent=agent, origin=origin))
+        opened[-1]._context.write_queue = queue
         return opened[-1]
 
     yield open_one
@@ -34,41 +49,18 @@ def crowd(store, open_any):
 
 @contextmanager
 def at_work(queue):
-    """Simulate that a batch of that scope is being written."""
-    queue._writing = True
-    yield
-    with queue._lock:
-        queue._writing = False
-        queue._wake_next()
-
-
-@contextmanager
-def moving(queue):
-    """Simulate other batches that come and go all the time."""
+    """Keep the writing thread busy."""
     ended = threading.Event()
-
-    def move():
-        while not ended.wait(0.05):
-            with queue._lock:
-                for entry in queue._waiting:
-                    entry.changed.notify()
-
-    thread = threading.Thread(target=move)
-    thread.start()
+    queue._writer.submit(ended.wait)
     try:
         yield
     finally:
         ended.set()
-        thread.join()
-
-
-def queue_of(memory):
-    return batching.queue_of(memory._context, memory._context.scope("project"))
 
 
 def at_once(*calls):
     """Return the result of each call, in order, after all waited for the same batch."""
-    queue = queue_of(calls[0][0])
+    queue = calls[0][0]._context.write_queue
     with ThreadPoolExecutor(len(calls)) as threads:
         with at_work(queue):
             waiting = []
@@ -92,20 +84,20 @@ def _until(true):
         time.sleep(0.001)
 
 
-def batches(monkeypatch):
+def batches(queue, monkeypatch):
     """Record how many notes each flush writes from now on."""
-    seen, write = [], batching._write_batch
+    seen, write = [], queue._write
 
-    def counted(scope, batch):
+    def counted(batch):
         seen.append(len(batch))
-        return write(scope, batch)
+        return write(batch)
 
-    monkeypatch.setattr(batching, "_write_batch", counted)
+    monkeypatch.setattr(queue, "_write", counted)
     return seen
 
 
-def test_all_who_wait_are_kept_with_one_flush_and_each_is_told_of_its_own(crowd, monkeypatch):
-    memory, seen = crowd(), batches(monkeypatch)
+def test_all_who_wait_are_kept_with_one_flush_and_each_is_told_of_its_own(crowd, queue, monkeypatch):
+    memory, seen = crowd(), batches(queue, monkeypatch)
 
     came = at_once(*[(memory, f"The number of this one is {number}.", {"key": f"n-{number}"}) for number in range(20)])
 
@@ -114,7 +106,7 @@ def test_all_who_wait_are_kept_with_one_flush_and_each_is_told_of_its_own(crowd,
     assert {note.key: note.text for note in memory.list()} == {one.note.key: one.note.text for one in came}
     assert memory.recall("number 7", mode="keyword").hits
     assert not memory.check()
-    assert not batching._queues
+    assert not len(queue)
 
 
 def test_of_two_with_one_key_the_second_follows_upon_the_first(crowd):
@@ -160,15 +152,55 @@ def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store)
     assert isinstance(bad, Damaged) if store == "folder" else bad.action == "created"  # a database has no links
 
 
-def test_who_waits_longer_than_any_writer_would_is_told_that_it_is_busy(crowd, store):
+def test_a_store_is_rejected_while_too_many_wait(crowd, queue, monkeypatch):
+    monkeypatch.setattr(batching, "_MAX_WAITING", 1)
     memory = crowd()
-    memory.store("Before.", key="k")
-    memory._context.config = memory._context.config.replace(lock_seconds=1)
-    queue = queue_of(memory)
-    with at_work(queue), moving(queue), pytest.raises(Busy):
-        memory.store("After.", key="k")
-    assert not len(queue)
-    assert memory.store("After.", key="k").action == "updated"
+    with ThreadPoolExecutor(1) as threads, at_work(queue):
+        first = threads.submit(memory.store, "First.", key="first")
+        _until(lambda: len(queue) == 1)
+        with pytest.raises(Busy):
+            memory.store("Second.", key="second")
+        assert not first.done()
+    assert first.result().action == "created"
+
+
+def test_a_scope_that_another_process_holds_delays_no_other_scope_for_long(crowd, queue, store):
+    if store != "folder":
+        pytest.skip("in PostgreSQL the database decides")
+    memory = crowd()
+    memory.store("Here.", key="here")
+    queue._context.store._lock_seconds = 0.2
+
+    with memory._context.store.lock_scope(memory._context.scope("project")):
+        held, free = at_once((memory, "Held.", {"key": "held"}), (memory, "Free.", {"key": "free", "scope": "agent"}))
+
+    assert isinstance(held, Busy)
+    assert free.action == "created"
+
+
+def test_notes_of_several_scopes_share_one_flush(crowd, queue, monkeypatch):
+    one, two, seen = crowd("one"), crowd("two"), batches(queue, monkeypatch)
+
+    came = at_once(
+        (one, "Of one.", {"key": "k", "scope": "agent"}), (two, "Of two.", {"key": "k", "scope": "agent"}),
+        (two, "Of the project.", {"key": "k"}),
+    )  # fmt: skip
+
+    assert seen == [3]
+    assert [str(stored.note.scope) for stored in came] == ["agent:one", "agent:two", "project:demo"]
+    assert [one.get("k", scope="agent").text, two.get("k", scope="agent").text] == ["Of one.", "Of two."]
+    assert one.get("k", scope="project").text == "Of the project."
+
+
+def test_index_md_is_complete_once_nothing_waits(crowd, queue, store):
+    if store != "folder":
+        pytest.skip("PostgreSQL has no index.md")
+    memory = crowd()
+    at_once(*[(memory, f"Number {number}.", {"key": f"n-{number}"}) for number in range(100)])  # two batches
+
+    listing = Path(memory._context.store.display_path(f"{PLACE}/index.md")).read_text()
+
+    assert all(f"n-{number}" in listing for number in range(100))
 
 
 def test_each_note_says_which_agent_it_is_from(crowd):

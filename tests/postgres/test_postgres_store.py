@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from tiers import tiered
 
-from holdfast.base.ids import file_fingerprint
+from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.errors import Busy, Conflict, Damaged, InvalidPath, NotFound, Unsure
 from holdfast.models import Scope
 from holdfast.postgres import PostgresSettings
@@ -24,7 +24,7 @@ from holdfast.postgres.transcripts import PostgresTranscript, PostgresTranscript
 from holdfast.postgres.tree import PostgresTree
 from holdfast.store import interface
 from holdfast.store.files import FileStore
-from holdfast.store.interface import Changed
+from holdfast.store.interface import Changed, NoteWrite
 from holdfast.store.transcripts import TranscriptFile, TranscriptFiles
 from holdfast.store.tree import FileTree
 
@@ -108,11 +108,11 @@ def test_what_may_not_be_written_is_not(store):
 @pytest.mark.promise("A7")
 def test_many_are_written_all_or_none(store):
     seen = store.write_note(HERE, "a", b"one", None)
-    notes = [(f"n{number}.md", b"text", None) for number in range(300)]
+    notes = [NoteWrite(HERE, f"n{number}.md", b"text", None) for number in range(300)]
     with pytest.raises(Changed):
-        store.write_notes(HERE, [*notes, ("a.md", b"two", (1, 2, 3))])
+        store.write_notes([*notes, NoteWrite(HERE, "a.md", b"two", FileId(1, 2, 3))])
     assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["a.md"]
-    stamps = store.write_notes(HERE, [*notes, ("a.md", b"two", seen)])
+    stamps = store.write_notes([*notes, NoteWrite(HERE, "a.md", b"two", seen)])
     assert store.file_ids(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
     assert [content and content.data for content in store.read_notes(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
     assert stored_fingerprints(store) == computed_fingerprints(store)

@@ -12,6 +12,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import DiskTrouble, Unsure
 from holdfast.server.routes import bulk
+from holdfast.verbs import batching
 
 NOTE = {"text": "Harbour words.", "key": "harbour", "scope": "agent"}
 LINES = "application/x-ndjson"
@@ -345,7 +346,7 @@ def test_a_write_that_was_done_is_answered_also_where_that_cannot_be_noted(gatew
 @pytest.mark.parametrize("kind", ["unsure", "no standby"])
 def test_a_write_that_may_be_done_is_not_done_again_at_once(gateway, monkeypatch, kind):
     """Its answer was lost, or no standby has it yet; one that is surely not done may be tried again."""
-    agent, keep = gateway.agent("a"), Memory.store
+    agent, keep = gateway.agent("a"), batching.write_notes
 
     def failing(error):
         def kept(*given, **named):
@@ -358,9 +359,9 @@ def test_a_write_that_may_be_done_is_not_done_again_at_once(gateway, monkeypatch
     doubtful.may_be_done = True
     for error, then in ((doubtful, 409), (DiskTrouble("the disk is full"), 200)):
         key = {"Idempotency_Key": str(then)}
-        monkeypatch.setattr(Memory, "store", failing(error))
+        monkeypatch.setattr(batching, "write_notes", failing(error))
         assert agent.post("/v1/notes", NOTE, **key).status == error.http_status
-        monkeypatch.setattr(Memory, "store", keep)
+        monkeypatch.setattr(batching, "write_notes", keep)
         assert agent.post("/v1/notes", NOTE, **key).status == then
 
 

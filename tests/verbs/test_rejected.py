@@ -265,8 +265,9 @@ def test_of_two_who_are_written_together_each_is_held_to_what_it_may_see(open_an
     ben.store(POISON, key="invoices", scope="agent", origin="web")
     person.reject("invoices", scope="agent")
     hers, his = write.make_draft(ada._context, POISON, key="a"), write.make_draft(ben._context, POISON, key="b")
-    requests = [write.WriteRequest(ada._context, "a", hers), write.WriteRequest(ben._context, "b", his)]
-    stored = write.write_notes(ada._context.scope("project"), requests)
+    scope = ada._context.scope("project")
+    requests = [write.WriteRequest(ada._context, scope, "a", hers), write.WriteRequest(ben._context, scope, "b", his)]
+    stored = write.write_notes(requests)
     assert [one.note.quarantined for one in stored] == [False, True]
 
 

@@ -7,15 +7,16 @@ import os
 from holdfast import config as configuration
 from holdfast.api.interface import MemoryInterface, copy_docstrings
 from holdfast.base import dates
-from holdfast.context.caller import Context, typed_errors
+from holdfast.context.caller import Context, convert_errors, typed_errors
 from holdfast.errors import UsageError
-from holdfast.models import SEARCH_MODES, Cleared, Forgotten, Progress
+from holdfast.models import SEARCH_MODES, Cleared, Forgotten, Progress, Stored
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from builtins import list as List  # `list` is a verb here
     from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
     from types import TracebackType
     from typing import Any, NoReturn, Self
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         Problem,
         Receipt,
         Scope,
-        Stored,
         TrashedNote,
         Turn,
         Version,
@@ -118,15 +118,12 @@ class Memory(MemoryInterface):
         redact: bool = False,
         allow_secret: str | None = None,
     ) -> Stored:
-        from holdfast.verbs import write
-
-        context = self._context
-        context.require_enabled()
-        draft = write.make_draft(
-            context, text, key=key, type=type, tags=tags, valid_from=valid_from, valid_to=valid_to, pinned=pinned,
-            origin=origin, expected=expected, made_from=made_from, redact=redact, allow_secret=allow_secret,
+        pending = begin_store(
+            self, text, key=key, scope=scope, type=type, tags=tags, valid_from=valid_from, valid_to=valid_to,
+            pinned=pinned, origin=origin, expected=expected, made_from=made_from, again=again, redact=redact,
+            allow_secret=allow_secret,
         )  # fmt: skip
-        return write.store(context, draft, context.scope(scope), allow_purged=again)
+        return pending if isinstance(pending, Stored) else pending.result()
 
     def store_many(
         self, notes: Iterable[Mapping[str, Any]], *, scope: str | None = None, origin: str | None = None, redact: bool = False
@@ -475,6 +472,27 @@ class Memory(MemoryInterface):
         from holdfast.verbs import render
 
         return tuple(render.render_all(self._context)[1])
+
+
+@convert_errors
+def begin_store(
+    memory: Memory, text: str | bytes, *, scope: str = "project", again: bool = False, **options: Any
+) -> Stored | Future[Stored]:
+    """Store a note as `Memory.store` does, with its options. Where the memory has a write queue, the note is only queued:
+    its future result is returned."""
+    from holdfast.verbs import write
+
+    context = memory._context
+    context.require_enabled()
+    draft = write.make_draft(context, text, **options)
+    return write.begin_store(context, draft, context.scope(scope), allow_purged=again)
+
+
+def memory_of(context: Context) -> Memory:
+    """Return the memory of a context that is open already."""
+    memory = object.__new__(Memory)
+    memory.config, memory._context = context.config, context
+    return memory
 
 
 def context_of(memory: Memory) -> Context:

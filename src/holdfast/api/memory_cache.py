@@ -1,4 +1,4 @@
-"""Open memories, kept between calls: one per caller, never closed while a call uses it."""
+"""Open memories, kept between calls: one per caller, never closed while a call uses it; or backends that callers share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
-from holdfast.api.memory import Memory
+from holdfast.api.memory import Memory, memory_of
+from holdfast.context.caller import Backend, Context
 
 
 class _CachedMemory:
@@ -52,3 +53,54 @@ class MemoryCache:
         idle = [name for name, other in self._cached.items() if not other.uses]
         for name in idle[: max(len(self._cached) - self._size, 0)]:
             self._cached.pop(name).memory.close()
+
+
+class _PooledBackend:
+    """A backend and the memories that callers had on it."""
+
+    def __init__(self, backend: Backend, generation: int) -> None:
+        self.backend, self.generation = backend, generation
+        self.memories: dict[Hashable, Memory] = {}
+
+
+class BackendPool:
+    """Open backends of one home that callers use in turn, each alone: as many as there are concurrent calls.
+
+    All callers of a home read the same files and the same index, so that any number of agents needs only a few.
+    """
+
+    def __init__(self, open_backend: Callable[[], Backend], max_memories: int) -> None:
+        self._open_backend, self._max_memories = open_backend, max_memories
+        self._lock = threading.Lock()
+        self._free: list[_PooledBackend] = []
+        self._generation = 0  # backends of an earlier generation are closed when their call ends
+
+    @contextmanager
+    def lend(self, key: Hashable, make_context: Callable[[Backend], Context]) -> Iterator[Memory]:
+        """Yield the memory of a key for one call."""
+        with self._lock:
+            pooled = self._free.pop() if self._free else None  # the last one used: its caches are warm
+            generation = self._generation
+        pooled = pooled or _PooledBackend(self._open_backend(), generation)
+        try:
+            memories = pooled.memories
+            if key not in memories:
+                if len(memories) >= self._max_memories:
+                    memories.clear()
+                memories[key] = memory_of(make_context(pooled.backend))
+            yield memories[key]
+        finally:
+            with self._lock:
+                keep = pooled.generation == self._generation
+                if keep:
+                    self._free.append(pooled)
+            if not keep:
+                pooled.backend.close()
+
+    def clear(self) -> None:
+        """Close all backends; those in use are closed when their call ends."""
+        with self._lock:
+            free, self._free = self._free, []
+            self._generation += 1
+        for pooled in free:
+            pooled.backend.close()

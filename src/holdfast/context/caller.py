@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast import errors
-from holdfast.base.record import Record
 from holdfast.context.purge_filter import PurgeFilter
 from holdfast.context.sync import ListingWriter, Sync
 from holdfast.errors import Disabled, NoScope, Template, UsageError, from_os, phrase
@@ -17,7 +16,8 @@ from holdfast.store.files import FileStore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from concurrent.futures import Future
+    from typing import Any, Protocol, TypeVar
 
     from holdfast.config import Config
     from holdfast.index.interface import Index
@@ -27,35 +27,70 @@ if TYPE_CHECKING:
     from holdfast.store.interface import Store
 
     T = TypeVar("T")
+
+    class WriteQueue(Protocol):
+        """Writes the notes of concurrent callers together (`holdfast.verbs.batching`)."""
+
+        def submit(self, request: Any) -> Future[Any]: ...
+
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
 
 
-class _Backend(Record):
-    """Store, index and ledger of one memory; opening them touches nothing until they are used."""
+class Backend:
+    """Open store, index and ledger, and what keeps them consistent. Opening touches nothing until they are used.
 
-    store: Store
-    index: Index
-    ledger: Ledger
-    changes: ChangeDetector
-    listing: ListingWriter | None  # writes index.md; None where the scopes are not folders
+    A server lends one backend to its callers in turn; they differ in their identity and settings, not in their files.
+    """
+
+    def __init__(
+        self, config: Config, *, store: Store, index: Index, ledger: Ledger, changes: ChangeDetector,
+        listing: ListingWriter | None, progress: Progress,
+    ) -> None:  # fmt: skip
+        self.store, self.index, self.ledger = store, index, ledger
+        self.purge_filter = PurgeFilter(ledger)
+        self.sync = Sync(
+            store=store, index=index, changes=changes, purge_filter=self.purge_filter, listing=listing, progress=progress,
+            lock_seconds=config.lock_seconds,
+        )  # fmt: skip
+        self._embedder, self._embed_key = config.embedder, config.embed_key
+        self._hybrid_search: HybridSearch | None = None
+
+    def hybrid_search(self) -> HybridSearch:
+        """Return hybrid search with the models that the settings name."""
+        if self._hybrid_search is None:
+            from holdfast import embedders
+            from holdfast.search.hybrid import HybridSearch
+
+            self._hybrid_search = HybridSearch(self.index, embedders.open_for_search(self._embedder, self._embed_key))
+        return self._hybrid_search
+
+    def close(self) -> None:
+        """Close the open handles; what was stored is on disk already."""
+        if self._hybrid_search is not None:
+            self._hybrid_search.vectorizer.stop()
+            self._hybrid_search = None
+        for part in (self.sync, self.index, self.ledger):
+            part.close()
 
 
-def _open_backend(config: Config, *, agent: str | None, all_agents: bool) -> _Backend:
+def open_backend(config: Config, *, agent: str | None, all_agents: bool, progress: Progress) -> Backend:
     """Return the backend that the settings name, as an agent sees it, or with `all_agents` as a person does."""
     if config.store or config.store_read:
         from holdfast.postgres import backend
 
         postgres = backend.open_backend(config, agent=agent, all_agents=all_agents)
-        return _Backend(
-            store=postgres.store, index=postgres.index, ledger=postgres.ledger, changes=postgres.changes, listing=None
-        )
+        return Backend(
+            config, store=postgres.store, index=postgres.index, ledger=postgres.ledger, changes=postgres.changes,
+            listing=None, progress=progress,
+        )  # fmt: skip
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
     ledger = SqliteLedger(config.home, config.lock_seconds)
-    return _Backend(
-        store=store, index=index, ledger=ledger, changes=FileChanges(store, index), listing=ListingWriter(store, index)
-    )
+    return Backend(
+        config, store=store, index=index, ledger=ledger, changes=FileChanges(store, index),
+        listing=ListingWriter(store, index), progress=progress,
+    )  # fmt: skip
 
 
 class Context:
@@ -63,7 +98,7 @@ class Context:
 
     def __init__(
         self, config: Config, *, project: str | None, session: str | None, agent: str | None, client: str | None,
-        origin: str, cwd: str | None, progress: Progress,
+        origin: str, cwd: str | None, progress: Progress, backend: Backend | None = None, write_queue: WriteQueue | None = None,
     ) -> None:  # fmt: skip
         self.config = config
         self.session = validate.check_name(session, "session id") if session else None
@@ -76,20 +111,21 @@ class Context:
         self._project: tuple[str, ...] | None = None
         self._project_recorded = self.project_override is not None  # whether the ledger knows the folder of this project
         self._names_checked = False
-        self._hybrid_search: HybridSearch | None = None
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
-        backend = _open_backend(config, agent=self.agent, all_agents=self.origin == "user")
+        self.write_queue = write_queue  # of a server: concurrent stores share one flush
+        self._use(backend or open_backend(config, agent=self.agent, all_agents=self.origin == "user", progress=progress))
+
+    def _use(self, backend: Backend) -> None:
+        self.backend = backend
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
-        self.purge_filter = PurgeFilter(self.ledger)
-        self.sync = Sync(
-            store=self.store,
-            index=self.index,
-            changes=backend.changes,
-            purge_filter=self.purge_filter,
-            listing=backend.listing,
-            progress=progress,
-            lock_seconds=config.lock_seconds,
-        )
+        self.sync, self.purge_filter = backend.sync, backend.purge_filter
+
+    def with_backend(self, backend: Backend) -> Context:
+        """Return the same caller on another backend of the same memory."""
+        other = object.__new__(Context)
+        other.__dict__.update(self.__dict__)
+        other._use(backend)
+        return other
 
     # --- project -----------------------------------------------------------------------------------------------------
 
@@ -220,22 +256,11 @@ class Context:
 
     def hybrid_search(self) -> HybridSearch:
         """Return hybrid search with the models that the settings name."""
-        if self._hybrid_search is None:
-            from holdfast import embedders
-            from holdfast.search.hybrid import HybridSearch
-
-            self._hybrid_search = HybridSearch(
-                self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key)
-            )
-        return self._hybrid_search
+        return self.backend.hybrid_search()
 
     def close(self) -> None:
         """Close the open handles; what was stored is on disk already."""
-        if self._hybrid_search is not None:
-            self._hybrid_search.vectorizer.stop()
-            self._hybrid_search = None
-        for part in (self.sync, self.index, self.ledger):
-            part.close()
+        self.backend.close()
 
 
 def typed_errors(cls: type[T]) -> type[T]:
@@ -244,13 +269,15 @@ def typed_errors(cls: type[T]) -> type[T]:
         if name.startswith("_") and name != "__init__":
             continue
         if isinstance(method, property):
-            setattr(cls, name, property(_convert_errors(method.fget), doc=method.__doc__))
+            setattr(cls, name, property(convert_errors(method.fget), doc=method.__doc__))
         elif callable(method):
-            setattr(cls, name, _convert_errors(method))
+            setattr(cls, name, convert_errors(method))
     return cls
 
 
-def _convert_errors(method: Any) -> Any:
+def convert_errors(method: Any) -> Any:
+    """Let a function raise errors of the operating system as Holdfast's own errors."""
+
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)

@@ -7,6 +7,7 @@ next refresh.
 from __future__ import annotations
 
 from holdfast.base.ids import FileId
+from holdfast.base.record import Record
 from holdfast.errors import Busy, DiskTrouble, HoldfastError
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.index.queries import IndexReset
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.store.interface import FileContent, Store
 
     T = TypeVar("T")
-    WrittenNote = tuple[str, ParsedNote, FileId, FileId | None]  # file name, note, identity, identity of the file it replaced
 
 PARTS = ("notes", "files", "transcripts")
 ARCHIVE = "archive"  # refreshed only for calls that search archived notes too: a briefing never does
@@ -44,6 +44,16 @@ _MANY_FILES = 200  # from here on one process indexes, and the others wait for i
 _REFRESH_ATTEMPTS = 3  # while other processes delete the index
 _MAX_REOPENED = 50  # times that this process may reopen the index during one query
 _DAMAGE_ERRORS = (TypeError, ValueError, LookupError, AttributeError)  # exceptions that a damaged row may cause
+
+
+class WrittenNote(Record):
+    """A note that was just written: its new file and the one that it replaced."""
+
+    scope: Scope
+    name: str
+    note: ParsedNote
+    file_id: FileId
+    replaced: FileId | None
 
 
 class ListingWriter:
@@ -185,21 +195,22 @@ class Sync:
         except (IndexReset, Busy, DiskTrouble):
             self.reset()
 
-    def index_notes(self, scope: str, written: list[WrittenNote]) -> None:
-        """Index notes that were just written, without reading them back."""
+    def index_notes(self, written: list[WrittenNote]) -> None:
+        """Index notes that were just written, in one transaction, without reading them back."""
         from holdfast.index.entries import note_entry
 
-        entries = [
-            (note_entry(scope, name, note, file_id, newest_only=replaced is not None), replaced)
-            for name, note, file_id, replaced in written
-        ]
-        self._put(scope, "notes", entries)
+        entries = []
+        for one in written:
+            newest_only = one.replaced is not None
+            entry = note_entry(one.scope.folder, one.name, one.note, one.file_id, newest_only=newest_only)
+            entries.append((entry, one.replaced))
+        self._put(entries)
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Index a file that was just written."""
         from holdfast.index.entries import file_entry
 
-        self._put(scope, "files", [(file_entry(scope, name, written.data, written.file_id, written.modified), None)])
+        self._put([(file_entry(scope, name, written.data, written.file_id, written.modified), None)])
 
     def remove_files(self, scope: str, part: str, names: list[str]) -> int:
         """Remove files from the index that are no longer in the store; return how many were in it."""
@@ -302,7 +313,7 @@ class Sync:
             small = [(scope, part, entry.name) for entry in batch if entry.file_id.size <= _SMALL_FILE]
             contents = self._store.read_batch(small)
             found = [self._describe(scope, part, entry, contents.get((scope, part, entry.name))) for entry in batch]
-            self._put(scope, part, [(entry, None) for entry in found if entry])
+            self._put([(entry, None) for entry in found if entry])
             self._progress.step(len(batch))
 
     def _index_transcripts(self, scope: str, changed: list[Entry]) -> None:
@@ -351,11 +362,14 @@ class Sync:
                 return unreadable_entry(scope, part, name, content.file_id, problem=CAME_BACK + receipt)
         return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
 
-    def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, FileId | None]]) -> None:
+    def _put(self, entries: list[tuple[IndexEntry, FileId | None]]) -> None:
         """Put entries into the index, except those of files that changed meanwhile."""
         self.changes.mark_index_written()
-        file_ids = self._lazy_file_ids(scope, part, [entry.name for entry, _ in entries])
-        self._index.put(entries, lambda entry: file_ids(entry.name) == entry.file_id)
+        names: dict[tuple[str, str], list[str]] = {}
+        for entry, _ in entries:
+            names.setdefault((entry.scope, entry.part), []).append(entry.name)
+        lookups = {folder: self._lazy_file_ids(*folder, some) for folder, some in names.items()}
+        self._index.put(entries, lambda entry: lookups[entry.scope, entry.part](entry.name) == entry.file_id)
 
     def _lazy_file_ids(self, scope: str, part: str, names: list[str]) -> Callable[[str], FileId | None]:
         """Look the files up once, when the index asks within its transaction."""

@@ -18,7 +18,7 @@ from holdfast.config import hide_password
 from holdfast.errors import Busy, Conflict, Unsure
 from holdfast.postgres import Database, Lock, statements
 from holdfast.store import layout
-from holdfast.store.interface import Changed, Entry, FileContent, no_check
+from holdfast.store.interface import Changed, Entry, FileContent, NoteWrite, no_check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast.postgres.connection import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import PostgresTree
-    from holdfast.store.interface import Check, Document, FileRef, NoteWrite
+    from holdfast.store.interface import Check, Document, FileRef
 
 SQL = statements(__file__)
 _BATCH = 500  # documents that one statement writes
@@ -167,13 +167,18 @@ class PostgresStore:
         return {name: found.get(name) for name in names}
 
     def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
-        return self.write_notes(scope, [(f"{key}.md", data, expected)], check=check)[0]
+        return self.write_notes([NoteWrite(scope, f"{key}.md", data, expected)], check=check)[0]
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
-        for name, data, _ in notes:
-            layout.check_note_size(data, name)
-        pending = [make_pending("notes", name, data, expected) for name, data, expected in notes]
-        return self.write_documents(scope.folder, "notes", pending, check=check)
+    def write_notes(self, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
+        folders: dict[str, list[PendingDocument]] = {}
+        file_ids = []
+        for note in notes:
+            layout.check_note_size(note.data, note.name)
+            pending = make_pending("notes", note.name, note.data, note.replaced)
+            folders.setdefault(note.scope.folder, []).append(pending)
+            file_ids.append(pending.file_id)
+        self._write_folders("notes", dict(sorted(folders.items())), check=check)
+        return file_ids
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
         self.write_documents(scope.folder, part, [make_pending(part, name, data, expected)])
@@ -380,28 +385,43 @@ class PostgresStore:
 
         `prepare` runs first in the transaction, when other writers of the folder wait.
         """
-        if not documents:
-            return []
-        names = [document.name for document in documents]
+        if documents:
+            self._write_folders(part, {scope_folder: documents}, check=check, prepare=prepare)
+        return [document.file_id for document in documents]
+
+    def _write_folders(
+        self, part: str, folders: dict[str, list[PendingDocument]], *,
+        check: Check, prepare: Callable[[Session], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """Write documents of several scopes in one transaction; the order of the scopes is that of the locks."""
 
         def replace_documents(db: Session) -> None:
-            replaced = [
-                fingerprint_document(part, document.name, document.expected) for document in documents if document.expected
-            ]
-            change = combine([*replaced, *[document.fingerprint for document in documents]])
-            self.change_folder(db, scope_folder, part, change, names=names)
+            results = []
+            for scope_folder, documents in folders.items():
+                replaced = [
+                    fingerprint_document(part, document.name, document.expected) for document in documents if document.expected
+                ]
+                change = combine([*replaced, *[document.fingerprint for document in documents]])
+                self.change_folder(db, scope_folder, part, change, names=[document.name for document in documents])
             prepare(db)
-            results = queue_writes(db, scope_folder, part, documents)
+            for scope_folder, documents in folders.items():
+                results += queue_writes(db, scope_folder, part, documents)
             check()  # its queries go to the server together with the writes
-            if sum([len(result.fetchall()) for result in results]) < len(documents):
+            if sum([len(result.fetchall()) for result in results]) < sum(map(len, folders.values())):
                 raise Changed
 
-        def is_done() -> bool:
-            found = self.file_ids(scope_folder, part, names)
-            return all(found[document.name] == document.file_id for document in documents)
+        def lock(db: Session) -> None:
+            for scope_folder in folders:
+                self.lock_folders(db, scope_folder, (part,))
 
-        self.run_durably(replace_documents, lock=lambda db: self.lock_folders(db, scope_folder, (part,)), is_done=is_done)
-        return [document.file_id for document in documents]
+        def is_done() -> bool:
+            for scope_folder, documents in folders.items():
+                found = self.file_ids(scope_folder, part, [document.name for document in documents])
+                if any(found[document.name] != document.file_id for document in documents):
+                    return False
+            return True
+
+        self.run_durably(replace_documents, lock=lock, is_done=is_done)
 
     def lock_folders(self, db: Session, scope_folder: str, parts: tuple[str, ...]) -> dict[str, int]:
         """Make other writers of these parts wait, and return the last number used in the names of each."""

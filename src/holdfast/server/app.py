@@ -46,7 +46,7 @@ def create_app(
             yield
         await pipeline.close()
 
-    app = Starlette(
+    app = _App(
         routes=[*ROUTES, starlette.routing.Route(MCP_PATH, mcp)],
         middleware=[
             Middleware(RequestMiddleware, gateway=gateway, logs=logs),
@@ -58,6 +58,17 @@ def create_app(
     app.router.default = pipeline.refuse_path
     app.state.pipeline = pipeline
     return app
+
+
+class _App(Starlette):
+    """Starlette without its own error middleware: RequestMiddleware answers every error."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the router inside our middleware."""
+        app: ASGIApp = self.router
+        for one in reversed(self.user_middleware):
+            app = one.cls(app, *one.args, **one.kwargs)
+        return app
 
 
 class RequestMiddleware:

@@ -13,18 +13,22 @@ from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import MissedDecisions
-from holdfast.api.memory import Memory
-from holdfast.api.memory_cache import MemoryCache
+from holdfast.api.memory import Memory, memory_of
+from holdfast.api.memory_cache import BackendPool, MemoryCache
 from holdfast.base.record import Record
 from holdfast.config import Config
+from holdfast.context.caller import Backend, Context, open_backend
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.interface import Ledger
+from holdfast.models import SCOPES, Progress
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import TenantRetention
+from holdfast.verbs.batching import WriteQueue
 
 CLIENT = "http"
-_OPEN_MEMORIES = 64
+_OPEN_MEMORIES = 256  # of callers, each with its project and session
+_WRITER_LOCK_SECONDS = 2.0  # for a scope that another process holds: stores to other scopes wait meanwhile
 _READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock, and for how long its result is kept
 
 
@@ -51,6 +55,8 @@ class Gateway:
         self.metrics = Metrics()
         self._lock = threading.Lock()
         self._memories = MemoryCache(_OPEN_MEMORIES)
+        self._backends = BackendPool(self._open_backend, _OPEN_MEMORIES)
+        self._write_queues: dict[str, WriteQueue] = {}  # by tenant
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
         self._ready_at = -1.0
@@ -68,7 +74,7 @@ class Gateway:
                     self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
-                    self._memories.clear()  # requests under way keep theirs, with the settings it was opened with
+                    self._close_memories()  # requests under way keep theirs, with the settings it was opened with
         return self._config
 
     @property
@@ -101,9 +107,21 @@ class Gateway:
         else:
             cache_key = settings = settings.replace(allowed_scopes=scopes)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
-        key = (cache_key, agent, origin, target.project, target.session)
         self._retention.begin(settings)
-        with self._memories.lend(key, lambda: self._create_memory(settings, agent, origin, target)) as memory:
+        queue = self._write_queue_of(settings)
+
+        def make_context(backend: Backend | None = None) -> Context:
+            return Context(
+                settings, project=target.project or self._no_project, session=target.session, agent=agent, client=CLIENT,
+                origin=origin, cwd=None, progress=Progress(), backend=backend, write_queue=queue,
+            )  # fmt: skip
+
+        key = (cache_key, agent, origin, target.project, target.session)
+        if settings.store or settings.store_read:
+            lent = self._memories.lend(key, lambda: memory_of(make_context()))
+        else:
+            lent = self._backends.lend(key, make_context)
+        with lent as memory:
             yield memory
 
     def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
@@ -121,15 +139,39 @@ class Gateway:
 
     def close(self) -> None:
         """Close everything; requests under way finish first."""
-        self._memories.clear()
+        self._close_memories()
         self._retention.close()
         for one in self._closables():
             one.close()
 
+    def _write_queue_of(self, settings: Config) -> WriteQueue:
+        """Return the queue of a tenant's stores; on PostgreSQL its transactions may write for every agent of the tenant."""
+        tenant = settings.tenant if settings.store else ""
+        if tenant not in self._write_queues:
+            with self._lock:
+                if tenant not in self._write_queues:
+                    own = settings.replace(
+                        allowed_scopes=SCOPES, read_only=False, lock_seconds=min(settings.lock_seconds, _WRITER_LOCK_SECONDS)
+                    )
+                    context = Context(
+                        own, project=self._no_project, session=None, agent=None, client=CLIENT, origin="user", cwd=None,
+                        progress=Progress(),
+                    )  # fmt: skip
+                    self._write_queues[tenant] = WriteQueue(context)
+        return self._write_queues[tenant]
+
+    def _open_backend(self) -> Backend:
+        return open_backend(self._config, agent=None, all_agents=False, progress=Progress())
+
+    def _close_memories(self) -> None:
+        self._memories.clear()
+        self._backends.clear()
+        queues, self._write_queues = self._write_queues, {}
+        for queue in queues.values():
+            queue.close()
+
     def _load_settings(self, missed: MissedDecisions | None = None) -> None:
-        self._config = config.load(self.home).replace(
-            project=None, session=None, agent=None, client=None, batch_writes=True, **self.given
-        )
+        self._config = config.load(self.home).replace(project=None, session=None, agent=None, client=None, **self.given)
         self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
@@ -139,9 +181,3 @@ class Gateway:
 
     def _closables(self) -> tuple[AccessGate, Ledgers, Ledgers]:
         return self._gate, self._ledgers, self._readiness_ledgers
-
-    def _create_memory(self, settings: Config, agent: str, origin: str, target: Target) -> Memory:
-        return Memory(
-            config=settings, agent=agent, project=target.project or self._no_project, session=target.session, client=CLIENT,
-            origin=origin,
-        )  # fmt: skip

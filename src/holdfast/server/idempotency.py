@@ -18,7 +18,7 @@ from holdfast.ledger.idempotency import KeptAnswer
 from holdfast.models import Note, Scope, Source
 from holdfast.server.models import RequestModel, ResponseModel
 from holdfast.server.problem import Problem
-from holdfast.server.route import AuthorizedRequest, Reply
+from holdfast.server.route import AuthorizedRequest, PendingReply, Reply
 from holdfast.server.threads import ThreadPool
 
 KEY_HEADER = "idempotency-key"
@@ -65,25 +65,41 @@ def note_reply(note: Note) -> Reply:
     return Reply(body=note.as_dict(), status=200, headers={"etag": f'"{note.version}"'})
 
 
-def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -> Reply:
+def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -> Reply | PendingReply:
     """Run the handler, or return the answer that the same key had before. `content`: all that identifies the request."""
     route, key = request.route, _hash_key(request)
     if route.replay is None or not key:
-        return to_reply(route.handler(request, params))
+        answer = route.handler(request, params)
+        return answer if isinstance(answer, PendingReply) else to_reply(answer)
     agent, digest, keys = request.caller.agent, _digest(request, content), request.ledger.idempotency_keys
     before = _begin(request, key, digest, _LEASE_SECONDS)
     if before is not None:
         reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
         return replace(reply, status=before.status, headers={**reply.headers, REPLAYED_HEADER: "true"})
-    try:
-        reply = to_reply(route.handler(request, params))
-    except BaseException as error:
+
+    def finish(run: Callable[[], Any]) -> Reply:
+        try:
+            reply = to_reply(run())
+        except BaseException as error:
+            drop(error)
+            raise
+        kept = json.dumps(route.replay.keep(reply.body)) if route.replay else ""
+        _best_effort(lambda: keys.finish(agent, key, digest, status=reply.status or route.status, answer=kept))
+        return reply
+
+    def drop(error: BaseException) -> None:
         if not _may_be_done(error):
             _best_effort(lambda: keys.drop(agent, key, digest))  # nothing was done: it may be tried again
+
+    try:
+        answer = route.handler(request, params)
+    except BaseException as error:
+        drop(error)
         raise
-    kept = json.dumps(route.replay.keep(reply.body))
-    _best_effort(lambda: keys.finish(agent, key, digest, status=reply.status or route.status, answer=kept))
-    return reply
+    if isinstance(answer, PendingReply):
+        pending = answer
+        return PendingReply(future=pending.future, build=lambda future: finish(lambda: pending.build(future)), blocks=True)
+    return finish(lambda: answer)
 
 
 class Upload:

@@ -7,6 +7,7 @@ names, which the audit records either way; the request's fields against their mo
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import ExitStack, aclosing
@@ -25,7 +26,7 @@ from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
 from holdfast.server.limits import ConcurrencyLimit, RateLimit
 from holdfast.server.problem import Problem, encode_json, fixed_headers
-from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE, AuthorizedRequest, Reply, Route, Rows
+from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE, AuthorizedRequest, PendingReply, Reply, Route, Rows
 from holdfast.server.threads import ThreadPool
 from holdfast.server.validation import decode, request_fields
 
@@ -40,6 +41,8 @@ _ROWS_PER_CHUNK = 64
 _TOKEN_THREADS = 2  # check tokens before bodies are read; never occupied by a handler
 _TOKEN_THREADS_POSTGRES = 8  # a lookup in PostgreSQL may take longer
 _SPARE_THREADS = 16  # beside those of running handlers: they check tokens of requests without a body and refuse requests
+_RUNNING = 2  # handlers that compute at the same time
+_RUNNING_POSTGRES = 8  # they mostly wait for the database
 _TARGET_HEADERS = ("project", "session")
 
 
@@ -57,7 +60,8 @@ class Pipeline:
         settings = gateway.config()
         self.gateway = gateway
         self.concurrency = ConcurrencyLimit(settings.serve_at_once)
-        self.threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS)
+        at_once = _RUNNING_POSTGRES if settings.store else _RUNNING
+        self.threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS, at_once)
         self._token_threads = ThreadPool(_TOKEN_THREADS_POSTGRES if settings.store else _TOKEN_THREADS)
         self._rates = RateLimit(settings.serve_rate)
 
@@ -75,9 +79,10 @@ class Pipeline:
             await self._send(route, idempotency.to_reply(await route.handler(request)), request, send)
             return
         with ExitStack() as stack:  # counts as one of the token's requests until it is answered
+            run = self.threads if route.is_slow else self.threads.run_briefly
             if route.reads is None:
-                reply = await self.threads(lambda: self._authenticate_and_handle(route, request, stack))
-                await self._send(route, reply, request, send)
+                reply = await run(lambda: self._authenticate_and_handle(route, request, stack))
+                await self._send(route, await self._complete(reply), request, send)
                 return
             caller, has_action = await self._token_threads(lambda: self._authenticate_for(route, request, stack))
             if not has_action:  # in a thread that checks no tokens: writing the audit may take long
@@ -86,8 +91,19 @@ class Pipeline:
                 await self._run_upload(route, request, caller, send)
             else:
                 data = await self.read_body(request)
-                reply = await self.threads(lambda: self._handle(route, request, caller, data))
-                await self._send(route, reply, request, send)
+                reply = await run(lambda: self._handle(route, request, caller, data))
+                await self._send(route, await self._complete(reply), request, send)
+
+    async def _complete(self, reply: Reply | PendingReply) -> Reply:
+        """Wait for what a reply waits for."""
+        if isinstance(reply, Reply):
+            return reply
+        pending = reply
+        await asyncio.wait([asyncio.wrap_future(pending.future)])
+        if pending.blocks:
+            return await self.threads(lambda: pending.build(pending.future))
+        built: Reply = pending.build(pending.future)
+        return built
 
     async def refuse_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a path without a route: only callers with a token learn that there is none."""
@@ -131,7 +147,7 @@ class Pipeline:
         caller = self._authenticate(gate, request, stack)
         return caller, not denial_reason(gate.role(caller.role), route.action, None)
 
-    def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply:
+    def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
         """Do both in one thread: there is no body to wait for in between."""
         return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
 
@@ -145,7 +161,7 @@ class Pipeline:
         about = _audit_details(route, request.path_params)
         self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=record(request).id, **about)
 
-    def _handle(self, route: Route, request: Request, caller: Caller, data: bytes) -> Reply:
+    def _handle(self, route: Route, request: Request, caller: Caller, data: bytes) -> Reply | PendingReply:
         """Parse, decide, check the fields, and run the handler. A role's refusal comes before a mistake in a field."""
         with self.concurrency.work(), ExitStack() as stack:
             try:
@@ -156,6 +172,10 @@ class Pipeline:
             authorized = self._authorize(route, request, caller, given, stack)
             params = decode(route.params, given, route.fields)
             reply = idempotency.run_once(authorized, params, _head(request) + data)
+            if isinstance(reply, PendingReply):
+                build = reply.build
+                finish = lambda future: redaction.redact(route, idempotency.to_reply(build(future)), authorized.role)  # noqa: E731
+                return replace(reply, build=finish)
             if isinstance(reply.body, Iterator):
                 return replace(reply, body=_closing(reply.body, stack.pop_all()))
             return redaction.redact(route, reply, authorized.role)

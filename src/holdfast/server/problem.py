@@ -6,6 +6,8 @@ import json
 import traceback
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast import errors
 from holdfast.errors import HoldfastError, Template, Term
 from holdfast.safety.validate import redact_or_withhold
@@ -153,7 +155,10 @@ def fixed_headers(media_type: str) -> dict[str, str]:
 
 def encode_json(body: Any) -> bytes:
     """Return JSON as UTF-8; an unpaired surrogate becomes a question mark."""
-    return _encode(body).encode("utf-8", "replace")
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, TypeError):
+        return _encode(body).encode("utf-8", "replace")
 
 
 def _headers(error: HoldfastError) -> dict[str, str]:

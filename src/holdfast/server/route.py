@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import Future
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import msgspec
 import starlette.routing
 
 from holdfast.access.policy import denial_reason
+from holdfast.models import Stored
 from holdfast.server.models import TARGET_FIELDS, RequestModel
 from holdfast.server.validation import request_fields
 
@@ -38,7 +40,8 @@ class Route(starlette.routing.Route):
     """One method of one path.
 
     `action` is what the caller's role must allow; "" for routes that need no token. `scope` is the default scope of a request.
-    `handler` takes an `AuthorizedRequest` and the request's fields (`params`), and runs in a thread. A handler of a route that
+    `handler` takes an `AuthorizedRequest` and the request's fields (`params`), and runs in a thread; it may return a
+    `PendingReply`. A handler of a route that
     reads NDJSON is a coroutine and takes the upload too; a handler of a route without a token is a coroutine and takes
     Starlette's request.
     """
@@ -61,6 +64,7 @@ class Route(starlette.routing.Route):
         may_name_agent: bool = False,  # whether it may be about another agent's memory
         records_decision: bool = False,  # whether the handler writes the audit row, together with what it changes
         for_model: bool = False,  # whether a model reads its answer as it is
+        is_slow: bool = False,  # whether it may take seconds: then it does not count among the requests that run at once
         verbs: tuple[str, ...] = (),  # the methods of Memory that it offers
     ) -> None:  # fmt: skip
         super().__init__(path, handler, methods=[method], name=f"{method} {path}")
@@ -71,6 +75,7 @@ class Route(starlette.routing.Route):
         self.example, self.answer_example = example, answer_example
         self.replay, self.has_etag, self.may_name_agent = replay, has_etag, may_name_agent
         self.records_decision, self.for_model, self.verbs = records_decision, for_model, verbs
+        self.is_slow = is_slow
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request to the app's pipeline. Starlette calls this for the first route of a path, whatever the method."""
@@ -126,6 +131,34 @@ class Reply:
     body: Any = None
     status: int | None = None  # None: that of the route
     headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class PendingReply:
+    """An answer that waits for something outside of the handler's thread, such as a note in the write queue.
+
+    `build` makes the reply from `future` once it is done, or raises its error. It runs in the event loop unless it `blocks`.
+    """
+
+    future: Future[Any]
+    build: Callable[[Future[Any]], Any]
+    blocks: bool = False
+
+
+def reply_when_stored(
+    stored: Stored | Future[Stored], build: Callable[[Stored], Any], errors: Callable[[], Any] = nullcontext
+) -> PendingReply:
+    """Return the reply to a store, which may wait in the write queue. `errors` converts its errors."""
+
+    def build_when_done(future: Future[Stored]) -> Any:
+        with errors():
+            return build(future.result())
+
+    if isinstance(stored, Stored):
+        done: Future[Stored] = Future()
+        done.set_result(stored)
+        return PendingReply(future=done, build=build_when_done)
+    return PendingReply(future=stored, build=build_when_done)
 
 
 Rows = Iterator[dict[str, Any]]  # the body of a reply that is sent line by line

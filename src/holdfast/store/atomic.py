@@ -271,6 +271,15 @@ def sync_folder(folder: Folder) -> None:
     os.fsync(folder.fd)
 
 
+def sync_folders(folders: list[Folder]) -> None:
+    """Flush folders to disk: many with one flush of the file system, a few by themselves."""
+    if len(folders) > _SYNCED_ONE_BY_ONE:
+        sync_filesystem(folders[0])
+        return
+    for folder in folders:
+        sync_folder(folder)
+
+
 def sync_filesystem(folder: Folder) -> None:
     """Flush every file of the folder's file system: far cheaper for a bulk write than one flush per file."""
     import ctypes
@@ -324,23 +333,29 @@ class Batch:
         return name
 
     def flush(self) -> None:
-        """Flush all files to disk: many with one flush of the file system, a few by themselves.
-
-        A few do not wait for what other programs write to the same disk. Their writing starts before the first is waited for.
-        """
-        if len(self._names) > _SYNCED_ONE_BY_ONE:
-            sync_filesystem(self._folder)
-            return
-        for fd in self._open:
-            _start_writing(fd)
-        for fd in reversed(self._open):
-            os.fsync(fd)
+        """Flush the files to disk."""
+        flush_batches([self])
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for name in reversed(self._names) if kind else ():
             unlink(self._folder, name)  # fails for those that were renamed
         for fd in self._open:
             os.close(fd)
+
+
+def flush_batches(batches: list[Batch]) -> None:
+    """Flush the files of batches on one file system: many with one flush of the file system, a few by themselves.
+
+    A few do not wait for what other programs write to the same disk. Their writing starts before the first is waited for.
+    """
+    if sum([len(batch._names) for batch in batches]) > _SYNCED_ONE_BY_ONE:
+        sync_filesystem(batches[0]._folder)
+        return
+    open_files = [fd for batch in batches for fd in batch._open]
+    for fd in open_files:
+        _start_writing(fd)
+    for fd in reversed(open_files):
+        os.fsync(fd)
 
 
 def _start_writing(fd: int) -> None:

@@ -139,11 +139,12 @@ class FileStore:
         return self.read_file(scope.folder, "notes", f"{key}.md")
 
     def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
-        folder = self._open(scope.folder, "notes")
+        found = [key for key in keys if self._may_exist(scope.folder, "notes", f"{key}.md")]  # most new notes are new keys
+        folder = self._open(scope.folder, "notes") if found else None
         if folder is None:
             return [None] * len(keys)
         with folder:
-            return [atomic.read_file(folder, f"{key}.md") for key in keys]
+            return [atomic.read_file(folder, f"{key}.md") if key in found else None for key in keys]
 
     def find_notes(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         for scope in scopes:
@@ -198,24 +199,36 @@ class FileStore:
                 raise from_os(error, f"cannot write {folder.name}/{name}") from error
         return written
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
-        for name, data, _ in notes:
-            layout.check_note_size(data, name)
-        with self._create(scope.folder, "notes") as folder:
+    def write_notes(self, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
+        from contextlib import ExitStack
+
+        by_scope: dict[Scope, list[NoteWrite]] = {}
+        for note in notes:
+            layout.check_note_size(note.data, note.name)
+            by_scope.setdefault(note.scope, []).append(note)
+        scopes = sorted(by_scope, key=lambda scope: scope.folder)  # in this order every writer takes the locks
+        with ExitStack() as stack:
+            folders = {scope: stack.enter_context(self._create(scope.folder, "notes")) for scope in scopes}
             try:
-                with atomic.Batch(folder) as batch:
-                    temps = [(batch.write(data), name) for name, data, _ in notes]
-                    batch.flush()
-                    with self.lock_scope(scope):
-                        if any(atomic.file_id(folder, name) != expected for name, _, expected in notes):
-                            raise Changed
-                        check()
-                        _rename_all(folder, temps)
-                        written = [atomic.file_id(folder, name) or FileId(0, 0, 0) for name, _, _ in notes]
-                    atomic.sync_folder(folder)
-                    return written
+                batches = [stack.enter_context(atomic.Batch(folders[scope])) for scope in scopes]
+                temps = [
+                    [(batch.write(note.data), note.name) for note in by_scope[scope]]
+                    for scope, batch in zip(scopes, batches, strict=True)
+                ]
+                atomic.flush_batches(batches)
+                with ExitStack() as locks:
+                    for scope in scopes:
+                        locks.enter_context(self.lock_scope(scope))
+                    if any(atomic.file_id(folders[note.scope], note.name) != note.replaced for note in notes):
+                        raise Changed
+                    check()
+                    for scope, renames in zip(scopes, temps, strict=True):
+                        _rename_all(folders[scope], renames)
+                    written = [atomic.file_id(folders[note.scope], note.name) or FileId(0, 0, 0) for note in notes]
+                atomic.sync_folders(list(folders.values()))
+                return written
             except OSError as error:
-                raise from_os(error, f"cannot write to {folder.name}") from error
+                raise from_os(error, f"cannot write to {folders[scopes[0]].name}") from error
 
     def erase_file(self, scope: Scope, part: str, name: str, expected: FileId | None = None) -> bool:
         folder = self._open(scope.folder, part)
@@ -265,7 +278,7 @@ class FileStore:
         return layout.select_trashed(scope, key, [(part, entry.name) for part, entry in entries if entry.regular])
 
     def find_archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
-        folder = self._open(scope.folder, "archive") if keys else None
+        folder = self._open(scope.folder, "archive") if keys and self._may_exist(scope.folder, "archive") else None
         if folder is None:
             return {}
         with folder:
@@ -419,6 +432,10 @@ class FileStore:
         pass
 
     # --- folders ---------------------------------------------------------------------------------------------------
+
+    def _may_exist(self, scope_folder: str, *parts: str) -> bool:
+        """Return False if there is no such path: one call of the system instead of opening every folder on the way."""
+        return os.path.lexists(os.path.join(self.home, "shelf", scope_folder, *parts))
 
     def _open(self, scope_folder: str, *parts: str) -> Folder | None:
         return atomic.open_folder(self.home, ("shelf", *scope_folder.split("/"), *parts))

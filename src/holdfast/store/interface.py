@@ -20,7 +20,15 @@ else:
     Protocol = object  # `typing` takes a third of the time that a short command may take to start
 
 FileRef = tuple[str, str, str]  # scope folder, part, file name
-NoteWrite = tuple[str, bytes, "FileId | None"]  # file name, new bytes, and the file it replaces (None: a new file)
+
+
+class NoteWrite(Record):
+    """One note to write: its scope and file name, its new bytes, and the file that it replaces (None: it is new)."""
+
+    scope: Scope
+    name: str
+    data: bytes
+    replaced: FileId | None
 
 
 class Changed(Exception):
@@ -273,8 +281,8 @@ class Store(Protocol):
         `check` runs under the lock and raises to reject the write.
         """
 
-    def write_notes(self, scope: Scope, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
-        """Write many notes durably, all or none, as `write_note` does."""
+    def write_notes(self, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
+        """Write notes of one scope or several durably, as `write_note` does; none is written if one is not as expected."""
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
         """Replace a file of any part durably; raise `Changed` if it was replaced since."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.context.sync import WrittenNote
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import HoldfastError
 from holdfast.formats.versions import list_versions, mark_restored, parse_note
@@ -74,7 +75,8 @@ def index_restored(context: Context, scope: Scope, key: str, from_archive: bool 
             if from_archive:
                 note = mark_restored(note, dates.now())
                 file_id = context.store.write_note(scope, key, note.data, file_id)
-            context.update_index(lambda: context.sync.index_notes(scope.folder, [(f"{key}.md", note, file_id, None)]))
+            written = WrittenNote(scope=scope, name=f"{key}.md", note=note, file_id=file_id, replaced=None)
+            context.update_index(lambda: context.sync.index_notes([written]))
     except Changed:
         pass  # another process updated the note meanwhile, and indexed it
     context.sync.write_listing(scope)

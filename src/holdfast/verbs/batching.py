@@ -1,63 +1,126 @@
-"""Batched stores of a server: concurrent stores to one scope are written with one flush or commit."""
+"""Group commit of a server's stores: one thread writes what all callers wait for, with one flush or commit for each batch."""
 
 from __future__ import annotations
 
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
 
-from holdfast.base.batch_queue import BatchQueue
-from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure
-from holdfast.models import Stored
+from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, from_os
 from holdfast.verbs.write import WriteRequest, write_notes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.context.caller import Context
-    from holdfast.formats.versions import Draft
-    from holdfast.models import Scope
+    from holdfast.models import Scope, Stored
 
-_LIMIT = 24  # notes in a batch: as many names as PostgreSQL keeps of the last change of a folder
-_GATHER_SECONDS = 0.005  # with 16 clients: batches of about 8 notes instead of 5, few of one note
-
-
-class _Queue(BatchQueue[WriteRequest, Stored]):
-    """The stores to one scope."""
+_BATCH = 64  # notes that are written together at most
+_MAX_WAITING = 2000
+_LISTING_SECONDS = 1.0
 
 
-_queues: WeakValueDictionary[tuple[str | None, ...], _Queue] = WeakValueDictionary()  # kept alive by the callers in them
-_queues_lock = Lock()
+class WriteQueue:
+    """The stores of one home or tenant that wait to be written.
+
+    A batch is what arrived while the previous one was written: a single caller is written at once, and under load many share
+    a flush. The notes of a batch may be of several scopes and callers; two notes with the same key and scope are written in
+    different batches, in their order. index.md of the scopes is written when no note waits, or once a second. `context` has the
+    store and index to write to; only the writing thread uses them.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._writer = ThreadPoolExecutor(1, "holdfast-writer")
+        self._lock = Lock()
+        self._waiting: list[tuple[WriteRequest, Future[Stored]]] = []
+        self._is_writing = self._is_closed = False
+        self._unlisted: set[Scope] = set()  # scopes whose index.md lacks notes
+        self._listed_at = 0.0
+
+    def __len__(self) -> int:
+        """Return the number of notes that wait."""
+        return len(self._waiting)
+
+    def submit(self, request: WriteRequest) -> Future[Stored]:
+        """Queue a note and return the future result of its store; raise `Busy` if too many wait."""
+        future: Future[Stored] = Future()
+        if self._is_closed:  # the settings changed while this caller prepared its note
+            future.set_result(write_notes([request])[0])
+            return future
+        with self._lock:
+            if len(self._waiting) >= _MAX_WAITING:
+                raise Busy(f"{_MAX_WAITING:,} stores wait to be written", "Try again")
+            self._waiting.append((request, future))
+            if not self._is_writing:
+                self._writer.submit(self._write_all)
+                self._is_writing = True
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then close the store and the index."""
+        self._is_closed = True
+        self._writer.shutdown()
+        self._context.close()
+
+    def _write_all(self) -> None:
+        while batch := self._take_batch():
+            results = self._write([request for request, _ in batch])
+            self._write_listings()
+            for (_, future), result in zip(batch, results, strict=True):
+                if isinstance(result, BaseException):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+
+    def _write_listings(self) -> None:
+        """Write index.md of the scopes that changed, unless notes wait and that was done less than a second ago."""
+        if self._waiting and monotonic() - self._listed_at < _LISTING_SECONDS:
+            return
+        for scope in self._unlisted:
+            self._context.sync.write_listing(scope)
+        self._unlisted.clear()
+        self._listed_at = monotonic()
+
+    def _take_batch(self) -> list[tuple[WriteRequest, Future[Stored]]]:
+        with self._lock:
+            batch: list[tuple[WriteRequest, Future[Stored]]] = []
+            later, paths = [], set[str]()
+            for entry in self._waiting:
+                path = entry[0].path
+                if len(batch) < _BATCH and path not in paths:
+                    batch.append(entry)
+                else:
+                    later.append(entry)
+                paths.add(path)
+            self._waiting = later
+            self._is_writing = bool(batch)
+            return batch
+
+    def _write(self, batch: list[WriteRequest]) -> Sequence[Stored | BaseException]:
+        """Write the notes together; if that fails for one note or scope, write them apart, so that only that one fails."""
+        try:
+            own = [request.replace(context=request.context.with_backend(self._context.backend)) for request in batch]
+            return write_notes(own, context=self._context, unlisted=self._unlisted)
+        except OSError as error:
+            return [from_os(error) for _ in batch]
+        except Exception as error:  # noqa: BLE001  # the end of the thread: whatever it is, the callers must learn it
+            parts = _split(batch, error)
+            if len(parts) == 1:
+                return [error, *[copy(error) for _ in batch[1:]]]
+        results = {request.path: result for part in parts for request, result in zip(part, self._write(part), strict=True)}
+        return [results[request.path] for request in batch]
 
 
-def store(context: Context, scope: Scope, draft: Draft) -> Stored:
-    """Store one note in a batch with the other callers that store to this scope at the same time."""
-    return queue_of(context, scope).submit(WriteRequest(context, draft.key, draft), draft.key, context.config.lock_seconds)
-
-
-def queue_of(context: Context, scope: Scope) -> _Queue:
-    """Return the queue of a scope, which all callers of this process share."""
-    name = (context.config.home, context.config.store, context.config.tenant, scope.folder)
-    with _queues_lock:
-        queue = _queues.get(name)
-        if queue is None:
-            queue = _queues[name] = _Queue(partial(_write_batch, scope), _LIMIT, _GATHER_SECONDS)
-        return queue
-
-
-def _write_batch(scope: Scope, batch: list[WriteRequest]) -> list[Stored | Exception]:
-    """Write the notes together; if one of them is rejected, write each by itself, so that only that one fails."""
-    if len(batch) == 1:
-        return [_write_single(scope, batch[0])]
-    try:
-        return [*write_notes(scope, batch)]
-    except (HoldfastError, OSError) as error:
-        if isinstance(error, Busy | DiskTrouble | Unsure | OSError) or error.may_be_done:
-            raise
-        return [_write_single(scope, write) for write in batch]
-
-
-def _write_single(scope: Scope, write: WriteRequest) -> Stored | Exception:
-    try:
-        return write_notes(scope, [write])[0]
-    except (HoldfastError, OSError) as error:
-        return error
+def _split(batch: list[WriteRequest], error: Exception) -> list[list[WriteRequest]]:
+    """Return the parts of a batch to try again after an error; one part if that would not help."""
+    if not isinstance(error, HoldfastError) or isinstance(error, DiskTrouble | Unsure) or error.may_be_done:
+        return [batch]
+    if not isinstance(error, Busy):
+        return [[request] for request in batch]
+    by_scope: dict[Scope, list[WriteRequest]] = {}  # another process may hold the lock of one scope
+    for request in batch:
+        by_scope.setdefault(request.scope, []).append(request)
+    return list(by_scope.values())

@@ -8,20 +8,21 @@ from __future__ import annotations
 from holdfast.base import dates
 from holdfast.base.ids import derive_key, new_id
 from holdfast.base.record import Record
+from holdfast.context.sync import WrittenNote
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
 from holdfast.formats import versions
 from holdfast.formats.versions import Draft, ParsedNote
 from holdfast.models import SCOPES, Source, Stored, parse_tags
 from holdfast.safety import validate
-from holdfast.store.interface import Changed
+from holdfast.store.interface import Changed, NoteWrite
 from holdfast.verbs import archive, quarantine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from concurrent.futures import Future
     from typing import Any
 
-    from holdfast.base.ids import FileId
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
@@ -133,24 +134,22 @@ def _find_source(context: Context, origin: str | None, made_from: object) -> Sou
 # --- one note ---------------------------------------------------------------------------------------------------------
 
 
-def store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored:
-    """Store one note. With `allow_purged` a person wants a text again that was purged."""
+def begin_store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored | Future[Stored]:
+    """Store one note; where the caller has a write queue, queue it and return its future result."""
     if allow_purged and draft.source.origin != "user":
         fix = Template("Store it yourself: ", command("store TEXT --again"))
         raise Refused("only a person may take back what was purged", fix)
-    target = find_target_scope(context, scope, draft.key)
-    if context.config.batch_writes and not allow_purged and not draft.allowed:
-        from holdfast.verbs import batching
-
-        return batching.store(context, target, draft)
-    return write_notes(target, [WriteRequest(context, draft.key, draft)], allow_purged=allow_purged)[0]
+    request = WriteRequest(context, find_target_scope(context, scope, draft.key), draft.key, draft)
+    if context.write_queue is not None and not allow_purged and not draft.allowed:
+        return context.write_queue.submit(request)
+    return write_notes([request], allow_purged=allow_purged)[0]
 
 
 def write_note(
     context: Context, scope: Scope, key: str, draft: Draft | Callable[[Note | None], Draft], mentions: tuple[str, ...] = ()
 ) -> Stored:
     """Write the next version of one note; see `write_notes`."""
-    return write_notes(scope, [WriteRequest(context, key, draft)], mentions=mentions)[0]
+    return write_notes([WriteRequest(context, scope, key, draft)], mentions=mentions)[0]
 
 
 def find_target_scope(context: Context, scope: Scope, key: str) -> Scope:
@@ -172,77 +171,127 @@ class WriteRequest(Record):
     """
 
     context: Context
+    scope: Scope
     key: str
     draft: Draft | Callable[[Note | None], Draft]
 
+    @property
+    def path(self) -> str:
+        """The path of the note, as digests of purged texts know it."""
+        return f"{self.scope.folder}/notes/{self.key}"
+
 
 class _Prepared(Record):
-    """The next versions of some notes."""
+    """The next version of one note."""
 
-    drafts: list[Draft]
-    composed: list[Composed]
-    files: list[tuple[str, ParsedNote, FileId | None]]  # those that change: name, note, identity of the file it replaces
-    texts: list[tuple[str, str]]  # what they say, each with the path of its note
+    request: WriteRequest
+    draft: Draft
+    content: FileContent | None  # the file as it is now
+    action: str
+    note: ParsedNote
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return self.action != "unchanged"
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return f"{self.draft.key}.md"
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Return the texts that must not have been purged, each with the path of its note."""
+        return [(self.request.path, self.draft.text), *[("", tag) for tag in self.draft.tags or ()]]
 
 
 def write_notes(
-    scope: Scope, requests: list[WriteRequest], *, allow_purged: bool = False, mentions: tuple[str, ...] = ()
+    requests: list[WriteRequest],
+    *,
+    context: Context | None = None,
+    unlisted: set[Scope] | None = None,
+    allow_purged: bool = False,
+    mentions: tuple[str, ...] = (),
 ) -> list[Stored]:
-    """Write the next version of each note, flushed together: all are stored, or none.
+    """Write the next version of each note, flushed together: none is stored if one is rejected.
 
-    Notes that another process changed meanwhile are composed again. `mentions` are further texts that must not have been
-    purged. Raises `Busy` if other processes change the notes all the time.
+    The notes may be of several scopes. `context` has the store and the index to write to; without one, those of the first
+    caller are used. The scopes that changed are added to `unlisted`, or their index.md is written. Notes that another process
+    changed meanwhile are composed again. `mentions` are further texts that must not have been purged. Raises `Busy` if other
+    processes change the notes all the time.
     """
-    context = requests[0].context
-    context.sync.prepare_scope(scope.folder)
-    keys = [request.key for request in requests]
+    context = context or requests[0].context
+    by_scope: dict[Scope, list[WriteRequest]] = {}
+    for request in requests:
+        by_scope.setdefault(request.scope, []).append(request)
+    for scope in by_scope:
+        context.sync.prepare_scope(scope.folder)
     rejected: Mapping[str, str] = {}
     for _ in range(_ATTEMPTS):
-        contents = context.store.read_notes(scope, keys)
-        missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
-        if missing and archive.unarchive(context, scope, missing):
-            continue  # the new text is the next version of the archived note
-        prepared = _prepare(scope, requests, contents, rejected)
+        contents = _read_contents(context, by_scope)
+        if contents is None:
+            continue  # the new text is the next version of a note that was archived
+        prepared = _prepare(requests, contents, rejected)
         try:
-            written = _store_files(scope, requests, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
+            written = _store_files(context, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
             continue
         except versions.RejectedText as error:
             rejected = error.rejected
             continue
         if allow_purged:
-            written += _allow_again(context, scope, prepared, contents)
+            written += _allow_again(context, prepared)
         if written:
-            context.update_index(lambda: context.sync.index_notes(scope.folder, written))  # noqa: B023
-            context.sync.write_listing(scope)
-        return [
-            Stored(action, versions.to_note(scope, draft.key, note, context.config.quarantine), draft.redacted)
-            for draft, (action, note) in zip(prepared.drafts, prepared.composed, strict=True)
-        ]
-    what = f"the note {keys[0]!r} is" if len(keys) == 1 else "these notes are"
+            context.update_index(lambda: context.sync.index_notes(written))  # noqa: B023
+            changed = dict.fromkeys([note.scope for note in written])
+            if unlisted is not None:
+                unlisted.update(changed)
+            else:
+                for scope in changed:
+                    context.sync.write_listing(scope)
+        return [_stored(one, context.config.quarantine) for one in prepared]
+    what = f"the note {requests[0].key!r} is" if len(requests) == 1 else "these notes are"
     raise Busy(f"{what} changed by others all the time", "Try again")
 
 
+def _stored(one: _Prepared, quarantine: tuple[str, ...]) -> Stored:
+    return Stored(one.action, versions.to_note(one.request.scope, one.draft.key, one.note, quarantine), one.draft.redacted)
+
+
+def _read_contents(
+    context: Context, by_scope: Mapping[Scope, list[WriteRequest]]
+) -> dict[tuple[Scope, str], FileContent | None] | None:
+    """Return what the notes say now; None if some were in the archive and have just come back."""
+    found: dict[tuple[Scope, str], FileContent | None] = {}
+    for scope, requests in by_scope.items():
+        keys = [request.key for request in requests]
+        contents = context.store.read_notes(scope, keys)
+        missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
+        if missing and archive.unarchive(context, scope, missing):
+            return None
+        found.update({(scope, key): content for key, content in zip(keys, contents, strict=True)})
+    return found
+
+
 def _prepare(
-    scope: Scope, requests: list[WriteRequest], contents: list[FileContent | None], rejected: Mapping[str, str]
-) -> _Prepared:
+    requests: list[WriteRequest], contents: Mapping[tuple[Scope, str], FileContent | None], rejected: Mapping[str, str]
+) -> list[_Prepared]:
     """Compose the next version of each note from what its file says now."""
-    current = [versions.parse_note(content.data, content.modified) if content else None for content in contents]
-    drafts = [_make_current_draft(scope, request, note) for request, note in zip(requests, current, strict=True)]
+    files = [contents[request.scope, request.key] for request in requests]
+    current = [versions.parse_note(content.data, content.modified) if content else None for content in files]
+    drafts = [_make_current_draft(request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
-    files: list[tuple[str, ParsedNote, FileId | None]] = []
-    texts: list[tuple[str, str]] = []
-    for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
-        if action != "unchanged":
-            files.append((f"{draft.key}.md", note, content.file_id if content else None))
-            texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
-    return _Prepared(drafts, composed, files, texts)
+    return [
+        _Prepared(request=request, draft=draft, content=content, action=action, note=note)
+        for request, draft, content, (action, note) in zip(requests, drafts, files, composed, strict=True)
+    ]
 
 
-def _make_current_draft(scope: Scope, request: WriteRequest, note: ParsedNote | None) -> Draft:
+def _make_current_draft(request: WriteRequest, note: ParsedNote | None) -> Draft:
     if isinstance(request.draft, Draft):
         return request.draft
-    return request.draft(versions.to_note(scope, request.key, note, request.context.config.quarantine) if note else None)
+    quarantined = request.context.config.quarantine
+    return request.draft(versions.to_note(request.scope, request.key, note, quarantined) if note else None)
 
 
 def _compose(
@@ -271,51 +320,52 @@ def _compose(
 
 
 def _store_files(
-    scope: Scope, requests: list[WriteRequest], prepared: _Prepared, *, rejected: Mapping[str, str], allow_purged: bool,
-    mentions: tuple[str, ...],
-) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:  # fmt: skip
+    context: Context, prepared: list[_Prepared], *, rejected: Mapping[str, str], allow_purged: bool, mentions: tuple[str, ...]
+) -> list[WrittenNote]:
     """Store the files that change, durably; return them with their new identities."""
-    context, files = requests[0].context, prepared.files
-    if not files:
+    changed = [one for one in prepared if one.changes]
+    if not changed:
         return []
-    texts = [] if allow_purged else [*prepared.texts, *[("", text) for text in mentions]]
-    allowed = [(draft, note) for draft, (_, note) in zip(prepared.drafts, prepared.composed, strict=True) if draft.allowed]
+    texts = [] if allow_purged else [*[text for one in changed for text in one.texts()], *[("", text) for text in mentions]]
+    allowed = [one for one in prepared if one.draft.allowed]
     if allowed or not context.config.store:  # PostgreSQL asks once, in the transaction that writes
         context.purge_filter.refuse_purged(texts)
-    for draft, note in allowed:  # recorded before it is stored
-        _record_allowed_secret(context, scope, draft, note)
+    for one in allowed:  # recorded before it is stored
+        _record_allowed_secret(context, one)
 
     def check() -> None:
         """Run under the store's lock: no purge and no rejection is missed."""
         context.purge_filter.refuse_purged(texts)
-        authors = [(request.context, draft) for request, draft in zip(requests, prepared.drafts, strict=True)]
-        quarantine.refuse_rejected(context, rejected, authors)
+        quarantine.refuse_rejected(context, rejected, [(one.request.context, one.draft) for one in prepared])
 
-    if len(files) == 1:
-        name, note, replaced = files[0]
-        file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check=check)]
+    replaced = [one.content.file_id if one.content else None for one in changed]
+    if len(changed) == 1:
+        first = changed[0]
+        file_ids = [context.store.write_note(first.request.scope, first.draft.key, first.note.data, replaced[0], check=check)]
     else:
-        contents = [(name, note.data, replaced) for name, note, replaced in files]
-        file_ids = context.store.write_notes(scope, contents, check=check)
-    return [(name, note, file_id, replaced) for (name, note, replaced), file_id in zip(files, file_ids, strict=True)]
-
-
-def _record_allowed_secret(context: Context, scope: Scope, draft: Draft, note: ParsedNote) -> None:
-    rules, reason = draft.allowed.split(": ", 1)
-    details = {"scope": str(scope), "key": draft.key, "rules": rules, "why": reason}
-    context.ledger.decisions.record("secret-allowed", note.header.id, details, int(dates.clock()))
-
-
-def _allow_again(
-    context: Context, scope: Scope, prepared: _Prepared, contents: list[FileContent | None]
-) -> list[tuple[str, ParsedNote, FileId, FileId | None]]:
-    """Let the texts be stored again; return the unchanged notes, which the index has left out until now."""
-    for draft in prepared.drafts:
-        context.purge_filter.allow_again(f"{scope.folder}/notes/{draft.key}", draft.text)
+        pairs = zip(changed, replaced, strict=True)
+        writes = [NoteWrite(one.request.scope, one.name, one.note.data, old) for one, old in pairs]
+        file_ids = context.store.write_notes(writes, check=check)
     return [
-        (f"{draft.key}.md", note, content.file_id, None)
-        for draft, content, (action, note) in zip(prepared.drafts, contents, prepared.composed, strict=True)
-        if action == "unchanged" and content
+        WrittenNote(scope=one.request.scope, name=one.name, note=one.note, file_id=file_id, replaced=old)
+        for one, file_id, old in zip(changed, file_ids, replaced, strict=True)
+    ]
+
+
+def _record_allowed_secret(context: Context, one: _Prepared) -> None:
+    rules, reason = one.draft.allowed.split(": ", 1)
+    details = {"scope": str(one.request.scope), "key": one.draft.key, "rules": rules, "why": reason}
+    context.ledger.decisions.record("secret-allowed", one.note.header.id, details, int(dates.clock()))
+
+
+def _allow_again(context: Context, prepared: list[_Prepared]) -> list[WrittenNote]:
+    """Let the texts be stored again; return the unchanged notes, which the index has left out until now."""
+    for one in prepared:
+        context.purge_filter.allow_again(one.request.path, one.draft.text)
+    return [
+        WrittenNote(scope=one.request.scope, name=one.name, note=one.note, file_id=one.content.file_id, replaced=None)
+        for one in prepared
+        if not one.changes and one.content
     ]
 
 
@@ -424,7 +474,7 @@ def store_many(
     stored: dict[tuple[str, str], Stored] = {}
     for target, group in groups.items():
         try:
-            written = write_notes(target, _as_requests(context, group))
+            written = write_notes(_as_requests(context, target, group))
         except HoldfastError as error:
             if _is_about_one_note(error) and not stored:
                 _check_storable(context, {target: group})
@@ -453,8 +503,8 @@ def _group_by_scope(context: Context, drafts: list[BulkDraft]) -> dict[Scope, li
     return {target: list(group.values()) for target, group in groups.items()}
 
 
-def _as_requests(context: Context, group: list[BulkDraft]) -> list[WriteRequest]:
-    return [WriteRequest(context, one.draft.key, one.draft) for one in group]
+def _as_requests(context: Context, scope: Scope, group: list[BulkDraft]) -> list[WriteRequest]:
+    return [WriteRequest(context, scope, one.draft.key, one.draft) for one in group]
 
 
 def _check_storable(context: Context, groups: dict[Scope, list[BulkDraft]]) -> None:
@@ -469,11 +519,13 @@ def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) ->
     from holdfast.store.layout import check_note_size
 
     try:
-        contents = context.store.read_notes(scope, [one.draft.key for one in group])
-        prepared = _prepare(scope, _as_requests(context, group), contents, {})
-        for name, note, _ in prepared.files:
-            check_note_size(note.data, name)
-        context.purge_filter.refuse_purged(prepared.texts)
+        keys = [one.draft.key for one in group]
+        found = zip(keys, context.store.read_notes(scope, keys), strict=True)
+        prepared = _prepare(_as_requests(context, scope, group), {(scope, key): content for key, content in found}, {})
+        changed = [one for one in prepared if one.changes]
+        for one in changed:
+            check_note_size(one.note.data, one.name)
+        context.purge_filter.refuse_purged([text for one in changed for text in one.texts()])
     except HoldfastError as error:
         if not _is_about_one_note(error):
             return None

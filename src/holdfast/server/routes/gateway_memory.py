@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
+from holdfast.api.memory import begin_store
 from holdfast.errors import NotFound
 from holdfast.models import Note
 from holdfast.safety.model_text import QUARANTINED
 from holdfast.server.idempotency import Replay
 from holdfast.server.models import Key, Redact, ResponseModel, ScopedRequest, choices
-from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
+from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, PendingReply, Route, reply_when_stored
 
 
 class GetPairs(ScopedRequest, kw_only=True):
@@ -50,9 +51,9 @@ def get_pairs(request: AuthorizedRequest, params: GetPairs) -> dict[str, Any]:
     return {"memory": [_pair(note) for note in pagination.iterate_notes(request.memory, "agent")]}
 
 
-def store_pair(request: AuthorizedRequest, params: StorePair) -> dict[str, Any]:
-    stored = request.memory.store(params.value, key=params.key, scope="agent", **params.given("redact"))
-    return {**_pair(stored.note), "action": stored.action}
+def store_pair(request: AuthorizedRequest, params: StorePair) -> PendingReply:
+    stored = begin_store(request.memory, params.value, key=params.key, scope="agent", **params.given("redact"))
+    return reply_when_stored(stored, lambda done: {**_pair(done.note), "action": done.action})
 
 
 def _pair(note: Note) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
-from holdfast.api.memory import context_of
+from holdfast.api.memory import begin_store, context_of
 from holdfast.errors import Conflict, NotFound
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
@@ -36,7 +38,17 @@ from holdfast.server.models import (
     choices,
 )
 from holdfast.server.problem import Problem
-from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
+from holdfast.server.route import (
+    ALL_SCOPES,
+    JSON,
+    READ,
+    WRITE,
+    AuthorizedRequest,
+    PendingReply,
+    Reply,
+    Route,
+    reply_when_stored,
+)
 from holdfast.verbs.read import find_note
 
 NoteText = Annotated[str, Meta(description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1)]
@@ -148,8 +160,9 @@ def list_notes(request: AuthorizedRequest, params: ListNotes) -> NotePage:
     return NotePage(notes=notes, next=following)
 
 
-def store_note(request: AuthorizedRequest, params: StoreNote) -> Reply:
-    return _stored_reply(request.memory.store(params.text, **params.given("key", "scope", "expected"), **params.options()))
+def store_note(request: AuthorizedRequest, params: StoreNote) -> PendingReply:
+    stored = begin_store(request.memory, params.text, **params.given("key", "scope", "expected"), **params.options())
+    return reply_when_stored(stored, _stored_reply)
 
 
 def get_note(request: AuthorizedRequest, params: GetNote) -> Reply:
@@ -160,23 +173,30 @@ def get_note(request: AuthorizedRequest, params: GetNote) -> Reply:
     return note_reply(note)
 
 
-def put_note(request: AuthorizedRequest, params: PutNote) -> Reply:
+def put_note(request: AuthorizedRequest, params: PutNote) -> PendingReply:
     expected = _expected_version(request, params)
+    with _as_precondition():
+        stored = begin_store(
+            request.memory, params.text, key=params.key, scope=params.scope, expected=expected, **params.options()
+        )
+        return reply_when_stored(stored, _stored_reply, _as_precondition)
+
+
+@contextmanager
+def _as_precondition() -> Iterator[None]:
+    """Answer a conflict as a condition in the request's headers that does not hold."""
     try:
-        stored = request.memory.store(params.text, key=params.key, scope=params.scope, expected=expected, **params.options())
+        yield
     except Conflict as error:
         raise Problem("precondition", error.text, error.hint) from None
-    return _stored_reply(stored)
 
 
 def forget_note(request: AuthorizedRequest, params: NotePath) -> Forgotten:
     expected = _expected_version(request, params)
     if request.header("if-none-match") == "*":
         raise Problem("precondition", "only what is there can be forgotten", "Leave If-None-Match out")
-    try:
+    with _as_precondition():
         return request.memory.forget(params.key, scope=params.scope, expected=expected)
-    except Conflict as error:
-        raise Problem("precondition", error.text, error.hint) from None
 
 
 def list_versions(request: AuthorizedRequest, params: ListVersions) -> VersionPage:
