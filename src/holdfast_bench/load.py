@@ -1,4 +1,4 @@
-"""`holdfast bench load`: the gateway's requests per second, compared with its web framework alone and with bare writes."""
+"""`holdfast bench load`: requests per second of the gateway with many agents, beside a plain service in the same minutes."""
 
 from __future__ import annotations
 
@@ -11,66 +11,82 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import count, cycle
 from pathlib import Path
+from typing import NamedTuple
 
+from holdfast import config
+from holdfast.access import AccessGate
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
-from holdfast.errors import Trouble
-from holdfast_bench.floors import BareWriter, TextGenerator
+from holdfast.errors import ConfigError, Trouble
+from holdfast_bench.floors import TextGenerator
 from holdfast_bench.processes import (
     PrintProgress,
     compile_bytecode,
     holdfast_command,
     make_progress_printer,
     minimal_environment,
-    start_pool,
     start_process,
     temporary_folder,
 )
 
 Address = tuple[str, int]
 
-_AGENT = "operator"
 _CLIENTS = 16
 _SETTINGS = '[serve]\nrate = 0\nat_once = 256\n[search]\nembedder = "static"\n'
+_ROLE = """name: load
+allowed_actions: [agent.memory.read, agent.memory.write]
+scopes: [agent, project]
+"""
 _CHUNK_BYTES = 256 * 1024
 _RESPONSE_SECONDS = 60.0  # until every connection has had its first response, and until the last responses are in
+_PLAIN = "plain FastAPI service"
 
 
 class Options(Record):
     """The options of the command."""
 
+    agents: tuple[int, ...] = (1, 16, 100)
     notes: tuple[int, ...] = (10_000,)
-    workers: tuple[int, ...] = (1, 2)
+    workers: tuple[int, ...] = (1,)
     seconds: float = 4.0
     store: str = ""
     json: bool = False
 
 
-class Load(Record):
-    """One kind of request at one number of worker processes and notes; the field names are the keys of the JSON report."""
+class Kind(NamedTuple):
+    """A kind of request: its name, and the least share of the plain service's rate to reach (0: no target)."""
 
     what: str
+    least_share: float
+    least_share_postgres: float
+
+
+READ = Kind("read", 0.9, 0.9)
+STORE = Kind("store", 0.9, 0.7)
+KEYWORD = Kind("recall, keyword", 1.5, 1.0)
+HYBRID = Kind("recall, hybrid", 0, 0)  # the plain service has no such thing
+
+
+class Load(Record):
+    """One kind of request with one number of agents; the field names are the keys of the JSON report."""
+
+    what: str
+    agents: int
     notes: int
     workers: int
     per_second: float
     p50_ms: float
     p99_ms: float
     refused: int
+    memory_mb: float  # resident, of all processes of the gateway
     floor: str
-    floor_per_second: float
+    floor_per_second: float  # 0: there is no floor
     share: float  # of the floor
     target: str
     met: bool
-
-
-class Floor(Record):
-    """The floor of a figure: a name, operations per second, and the lowest share of them to reach (0: no target)."""
-
-    name: str
-    per_second: float
-    least_share: float
 
 
 class LoadResult(Record):
@@ -88,8 +104,18 @@ class LoadResult(Record):
         return self.responses / self.seconds
 
 
+class Corpus(Record):
+    """The notes that every agent may read, and queries for them."""
+
+    texts: list[str]
+    queries: list[str]
+    generator: TextGenerator
+
+
 def run(options: Options) -> int:
     """Measure, print the report and return the exit status."""
+    if find_spec("fastapi") is None:
+        raise ConfigError("FastAPI is not installed, and this compares with it", "pip install 'holdfast[bench]'")
     print_progress = make_progress_printer(options.json)
     with temporary_folder("load") as base:
         compile_bytecode()
@@ -99,38 +125,40 @@ def run(options: Options) -> int:
 
 
 def _measure(base: Path, notes: int, options: Options, print_progress: PrintProgress) -> list[Load]:
-    """Measure the floors and the gateway at one number of notes."""
-    home, generator = base / f"home-{notes}", TextGenerator(1)
+    """Measure the gateway and the plain service at one number of notes."""
+    generator = TextGenerator(1)
+    texts = [generator.text() for _ in range(notes)]
+    corpus = Corpus(texts, [generator.query(text) for text in texts[:300]], generator)
+    home = base / f"home-{notes}"
     home.mkdir(0o700)
     (home / "config.toml").write_text(_SETTINGS + _store_settings(options.store, notes))
-    texts = [generator.text() for _ in range(notes)]
     print_progress(f"importing {notes:,} notes")
     with Memory(str(home), project="bench", cwd=base) as memory:
         memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
         memory.embed()
-    queries = [generator.query(text) for text in texts[:300]]
-    print_progress("measuring the floors")
-    with _start_bare_server(str(home)) as address:
-        hello = _post_all(address, "/hello", [json.dumps({"query": queries[0], "mode": "keyword"}).encode()], "", options)
-        bare = {
-            mode: _post_all(address, "/recall", _recall_bodies(queries, mode), "", options) for mode in ("keyword", "hybrid")
-        }
-    write_floors = _measure_write_floors(base / f"bare-{notes}", generator, options)
+    tokens = _add_agents(home, max(options.agents))
+    fixture = base / f"fixture-{notes}.json"
+    fixture.write_text(json.dumps({"tokens": tokens, "texts": texts}))
     rows = []
     for workers in options.workers:
-        print_progress(f"pressing on {workers} {'process' if workers == 1 else 'processes'} at {notes:,} notes")
-        with _start_gateway(str(home), workers) as (address, token):
-            for mode, floor in bare.items():
-                result = _post_all(address, "/v1/recall", _recall_bodies(queries, mode), token, options)
-                for compared in (
-                    Floor("the same verb, bare", floor.per_second, 0.5),
-                    Floor("an endpoint that does nothing", hello.per_second, 0),
-                ):
-                    rows.append(_compare(f"recall, {mode}", notes, workers, result, compared))
-            requests = _store_requests(generator, token, workers)
-            send_requests(address, requests, _CLIENTS, min(1.0, options.seconds))  # warm up, as before recalls
-            result = send_requests(address, requests, _CLIENTS, options.seconds)
-            rows += [_compare("store", notes, workers, result, compared) for compared in write_floors]
+        for agents in options.agents:
+            processes = "process" if workers == 1 else "processes"
+            print_progress(f"{agents} {'agent' if agents == 1 else 'agents'}, {workers} {processes}, {notes:,} notes")
+            database = options.store or str(base / f"plain-{notes}-{workers}-{agents}.db")
+            with (
+                _start_plain_service(database, str(fixture), str(home)) as plain,
+                _start_gateway(str(home), workers) as (gateway, process),
+            ):
+                for kind in (READ, STORE, KEYWORD, HYBRID):
+                    floor = None if kind is HYBRID else _press(plain, _plain_requests(kind, corpus, tokens[:agents]), options)
+                    round = f"{workers}-{agents}"
+                    result = _press(gateway, _gateway_requests(kind, corpus, tokens[:agents], round), options)
+                    rows.append(
+                        _compare(
+                            kind, result, floor, agents=agents, notes=notes, workers=workers,
+                            memory_mb=_resident_mb(process.pid), on_postgres=bool(options.store),
+                        )
+                    )  # fmt: skip
     return rows
 
 
@@ -139,95 +167,99 @@ def _store_settings(store: str, notes: int) -> str:
     return f'[store]\nurl = {json.dumps(store)}\ntenant = "load-{os.getpid()}-{notes}"\n' if store else ""
 
 
-def _measure_write_floors(folder: Path, generator: TextGenerator, options: Options) -> list[Floor]:
-    """Measure bare writes: durable files, or transactions on PostgreSQL."""
-    if not options.store:
-        flushed = _count_bare_writes(folder / "flushed", generator, options.seconds, flush_row=True)
-        light = _count_bare_writes(folder / "light", generator, options.seconds, flush_row=False)
-        return [
-            Floor("bare durable writes of 16 processes into one folder", flushed, 0.5),
-            Floor("the same, their rows not flushed", light, 0),
-        ]
-    from holdfast_bench import postgres_floor
-
-    per_second = postgres_floor.count_transactions(
-        options.store, clients=_CLIENTS, text=generator.text(), seconds=options.seconds
-    )
-    return [Floor("bare transactions of 16 processes", per_second, 0.5)]
+def _add_agents(home: Path, number: int) -> list[str]:
+    """Add agents that may read the project and write their own notes; return their tokens."""
+    (home / "roles").mkdir(0o700)
+    (home / "roles" / "load.yaml").write_text(_ROLE)
+    gate = AccessGate(config.load(str(home)))
+    try:
+        return [gate.add(f"load-{agent}", "load")[1] for agent in range(number)]
+    finally:
+        gate.close()
 
 
-def _count_bare_writes(folder: Path, generator: TextGenerator, seconds: float, *, flush_row: bool) -> float:
-    """Return the bare writes per second of 16 processes into one folder, like the notes of a home."""
-    text = generator.text()
-    BareWriter(folder / "notes", flush_row=flush_row).close()
-    with start_pool(_CLIENTS) as pool:
-        counts = pool.starmap(_write_files, [(folder, text, seconds, flush_row)] * _CLIENTS, chunksize=1)
-    return sum(counts) / seconds
-
-
-def _write_files(folder: Path, text: str, seconds: float, flush_row: bool) -> int:
-    """Write files for this many seconds and return their number."""
-    writer, written, end = BareWriter(folder / "notes", flush_row=flush_row), 0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        writer.write(f"{os.getpid()}-{written}.md", text)
-        written += 1
-    writer.close()
-    return written
-
-
-def _compare(what: str, notes: int, workers: int, result: LoadResult, floor: Floor) -> Load:
-    """Return the row of one kind of request against one floor."""
-    share = result.per_second / floor.per_second
+def _compare(
+    kind: Kind, result: LoadResult, floor: LoadResult | None, *, agents: int, notes: int, workers: int, memory_mb: float,
+    on_postgres: bool,
+) -> Load:  # fmt: skip
+    """Return the row of one kind of request."""
+    share = result.per_second / floor.per_second if floor else 0.0
+    least = (kind.least_share_postgres if on_postgres else kind.least_share) if floor else 0
     return Load(
-        what=what, notes=notes, workers=workers, per_second=result.per_second, p50_ms=result.p50_ms, p99_ms=result.p99_ms,
-        refused=result.refused, floor=floor.name, floor_per_second=floor.per_second, share=share,
-        target=f"≥ {floor.least_share:.0%}" if floor.least_share else "",
-        met=share >= floor.least_share and not result.refused,
+        what=kind.what, agents=agents, notes=notes, workers=workers, per_second=result.per_second, p50_ms=result.p50_ms,
+        p99_ms=result.p99_ms, refused=result.refused, memory_mb=memory_mb, floor=_PLAIN if floor else "",
+        floor_per_second=floor.per_second if floor else 0.0, share=share, target=f"≥ {least:.1f}x" if least else "",
+        met=share >= least and not result.refused,
     )  # fmt: skip
 
 
-def _recall_bodies(queries: list[str], mode: str) -> list[bytes]:
-    return [json.dumps({"query": query, "mode": mode}).encode() for query in queries]
-
-
-def _post_all(address: Address, path: str, bodies: list[bytes], token: str, options: Options) -> LoadResult:
-    """Post the bodies again and again, first to warm up; raise Trouble if there is no response in time."""
-    requests = [encode_request("POST", path, body, token) for body in bodies]
-    send_requests(address, cycle(requests), _CLIENTS, min(1.0, options.seconds))  # until models are loaded and caches warm
-    result = send_requests(address, cycle(requests), _CLIENTS, options.seconds)
+def _press(address: Address, requests: Iterator[bytes], options: Options) -> LoadResult:
+    """Send the requests, first to warm up; raise Trouble if there is no response in time."""
+    send_requests(address, requests, _CLIENTS, min(1.0, options.seconds))  # until models are loaded and caches warm
+    result = send_requests(address, requests, _CLIENTS, options.seconds)
     if not result.responses:
-        raise Trouble(f"{path} gave no answer in {result.seconds:.0f} seconds", "Measure with fewer notes")
+        raise Trouble(f"no answer in {result.seconds:.0f} seconds", "Measure with fewer notes")
     return result
 
 
-def _store_requests(generator: TextGenerator, token: str, round: int) -> Iterator[bytes]:
-    """Yield requests that each store a new note."""
-    for number in count():
-        body = json.dumps({"text": generator.text(), "key": f"load-{round}-{number}", "scope": "project"}).encode()
-        yield encode_request("POST", "/v1/notes", body, token)
+def _gateway_requests(kind: Kind, corpus: Corpus, tokens: list[str], round: str) -> Iterator[bytes]:
+    """Yield requests to the gateway, each with the token of the next agent."""
+    for number, token in zip(count(), cycle(tokens), strict=False):
+        if kind is READ:
+            yield encode_request("GET", f"/v1/notes/project/note-{number % len(corpus.texts)}", b"", token)
+        elif kind is STORE:
+            body = {"text": corpus.generator.text(), "key": f"load-{round}-{number}", "scope": "agent"}
+            yield encode_request("POST", "/v1/notes", json.dumps(body).encode(), token)
+        else:
+            body = {"query": corpus.queries[number % len(corpus.queries)], "mode": kind.what.rpartition(" ")[2]}
+            yield encode_request("POST", "/v1/recall", json.dumps(body).encode(), token)
+
+
+def _plain_requests(kind: Kind, corpus: Corpus, tokens: list[str]) -> Iterator[bytes]:
+    """Yield the same requests to the plain service."""
+    for number, token in zip(count(), cycle(tokens), strict=False):
+        if kind is READ:
+            yield encode_request("GET", f"/notes/note-{number % len(corpus.texts)}", b"", token)
+        elif kind is STORE:
+            body = {"text": corpus.generator.text(), "key": f"load-{number}"}
+            yield encode_request("POST", "/notes", json.dumps(body).encode(), token)
+        else:
+            body = {"query": corpus.queries[number % len(corpus.queries)]}
+            yield encode_request("POST", "/recall", json.dumps(body).encode(), token)
 
 
 # --- servers ----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _start_bare_server(home: str) -> Iterator[Address]:
-    """Run the bare server and yield its address."""
-    with _start_server([sys.executable, "-m", "holdfast_bench.bare_server", home, _AGENT], home) as process:
+def _start_plain_service(database: str, fixture: str, home: str) -> Iterator[Address]:
+    """Run the plain service and yield its address."""
+    command = [sys.executable, "-m", "holdfast_bench.plain_service", database, fixture]
+    with _start_server(command, home) as process:
         assert process.stdout is not None
         yield "127.0.0.1", int(process.stdout.readline())
 
 
 @contextmanager
-def _start_gateway(home: str, workers: int) -> Iterator[tuple[Address, str]]:
-    """Run the gateway as a user starts it; yield its address and an operator's token."""
-    environment = minimal_environment(HOLDFAST_HOME=home, HOME=home)
-    add_agent = holdfast_command("agent", "add", f"load-{workers}", "--role", "operator", "--json")
-    token = json.loads(subprocess.run(add_agent, capture_output=True, check=True, env=environment).stdout)["token"]
+def _start_gateway(home: str, workers: int) -> Iterator[tuple[Address, subprocess.Popen[bytes]]]:
+    """Run the gateway as a user starts it; yield its address and its process."""
     with _start_server(holdfast_command("serve", "--port", "0", "--workers", str(workers), "--json"), home) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
-        yield ("127.0.0.1", int(url.rpartition(":")[2])), token
+        yield ("127.0.0.1", int(url.rpartition(":")[2])), process
+
+
+def _resident_mb(pid: int) -> float:
+    """Return the resident memory of a process and its children, in MB."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue  # it has ended
+        if str(pid) in (fields["Pid"].strip(), fields["PPid"].strip()):
+            total += int(fields.get("VmRSS", "0 kB").split()[0])
+    return total / 1024
 
 
 @contextmanager
@@ -244,8 +276,8 @@ def _start_server(command: list[str], home: str) -> Iterator[subprocess.Popen[by
 def encode_request(method: str, path: str, body: bytes, token: str = "") -> bytes:
     """Return the bytes of one HTTP/1.1 request on a persistent connection."""
     bearer = f"Authorization: Bearer {token}\r\nX-Holdfast-Project: bench\r\n" if token else ""
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}"
-    return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    content = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if method != "GET" else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}{content}\r\n".encode() + body
 
 
 def send_requests(address: Address, requests: Iterator[bytes], clients: int, seconds: float) -> LoadResult:
@@ -352,10 +384,12 @@ def _print_report(rows: list[Load], as_json: bool) -> None:
     if as_json:
         print(json.dumps({"load": [row.as_dict() for row in rows]}, indent=2))
         return
-    print(f"\n{'16 clients':<18}{'notes':>9}{'workers':>9}{'a second':>10}{'p50':>10}{'p99':>10}{'share':>8}  of")
+    print(f"\n{'16 connections':<18}{'agents':>7}{'notes':>9}{'a second':>10}{'p50':>10}{'p99':>10}{'memory':>9}  of the floor")
     for row in rows:
-        mark = "" if row.met else f"   missed ({row.target})" if not row.refused else f"   {row.refused} refused"
+        mark = f"   {row.refused} refused" if row.refused else "" if row.met else f"   missed ({row.target})"
+        share = f"{row.share:.2f}x ({row.floor_per_second:,.0f}/s, {row.floor}){mark}" if row.floor else mark.strip()
+        workers = f", {row.workers} processes" if row.workers > 1 else ""
         print(
-            f"{row.what:<18}{row.notes:>9,}{row.workers:>9}{row.per_second:>10,.0f}{row.p50_ms:>7.1f} ms{row.p99_ms:>7.1f} ms"
-            f"{row.share:>8.0%}  {row.floor} ({row.floor_per_second:,.0f}/s){mark}"
+            f"{row.what:<18}{row.agents:>7}{row.notes:>9,}{row.per_second:>10,.0f}{row.p50_ms:>7.1f} ms{row.p99_ms:>7.1f} ms"
+            f"{row.memory_mb:>6.0f} MB  {share}{workers}"
         )

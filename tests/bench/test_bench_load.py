@@ -26,22 +26,25 @@ def run_bench(*arguments):
     return main(["bench", *arguments])
 
 
-@pytest.mark.battery
-def test_each_kind_of_request_is_measured_against_its_floors_and_none_is_refused(capsys):
-    assert run_bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--json") == 0
-    rows = json.loads(capsys.readouterr().out)["load"]
-    assert [(row["what"], row["refused"]) for row in rows] == [
-        ("recall, keyword", 0), ("recall, keyword", 0), ("recall, hybrid", 0), ("recall, hybrid", 0), ("store", 0),
-        ("store", 0),
-    ]  # fmt: skip
-    assert all(row["per_second"] > 0 and row["floor_per_second"] > 0 and row["p99_ms"] >= row["p50_ms"] for row in rows)
+KINDS = ["read", "store", "recall, keyword", "recall, hybrid"]
+QUICK = ("load", "--agents", "1,3", "--notes", "40", "--seconds", "0.3", "--json")
 
 
 @pytest.mark.battery
-def test_on_postgres_the_floor_is_a_bare_transaction(capsys, postgres_url):
-    assert run_bench("load", "--notes", "40", "--seconds", "0.3", "--workers", "1", "--store", postgres_url, "--json") == 0
+def test_each_kind_of_request_is_measured_beside_the_plain_service_and_none_is_refused(capsys):
+    assert run_bench(*QUICK) == 0
     rows = json.loads(capsys.readouterr().out)["load"]
-    assert rows[-1]["floor"].startswith("bare transactions") and not any(row["refused"] for row in rows)
+    assert [(row["agents"], row["what"], row["refused"]) for row in rows] == [(n, kind, 0) for n in (1, 3) for kind in KINDS]
+    assert all(row["per_second"] > 0 and row["p99_ms"] >= row["p50_ms"] and row["memory_mb"] > 10 for row in rows)
+    assert [row["floor_per_second"] > 0 for row in rows] == [True, True, True, False] * 2
+
+
+@pytest.mark.battery
+def test_on_postgres_the_plain_service_uses_the_same_server(capsys, postgres_url):
+    assert run_bench(*QUICK, "--store", postgres_url) == 0
+    rows = json.loads(capsys.readouterr().out)["load"]
+    assert [(row["agents"], row["what"], row["refused"]) for row in rows] == [(n, kind, 0) for n in (1, 3) for kind in KINDS]
+    assert rows[1]["target"] == "≥ 0.7x"
 
 
 @pytest.mark.parametrize(
@@ -55,8 +58,8 @@ def test_on_postgres_the_floor_is_a_bare_transaction(capsys, postgres_url):
         ("retrieval f --mode", "--mode needs a value"), ("retrieval --half A", "FILE is missing"),
         ("speed --sizes ,", "--sizes cannot be ','"), ("speed --sizes=", "--sizes cannot be ''"),
         ("speed --sizes ,,", "N,N: how many notes"), ("speed --passages=", "--passages cannot be ''"),
-        ("load --workers ,", "--workers cannot be ','"), ("load --workers=", "N,N: how many processes answer"),
-        ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: how many notes there are"),
+        ("load --workers ,", "--workers cannot be ','"), ("load --workers=", "N,N: number of gateway processes"),
+        ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: number of notes"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_rejected_before_anything_is_measured(capsys, monkeypatch, words, said):
@@ -76,7 +79,7 @@ def test_options_may_stand_before_and_after_the_command(monkeypatch):
     assert main(["bench", "load"]) == 0
     assert calls == [
         ((1_000, 10_000), (1_000, 10_000), 0, True), ((20, 30), (), 1, False),
-        load.Options((10_000,), (1, 2), 0.5, "postgresql://x/y", True), load.Options(),
+        load.Options(workers=(1, 2), seconds=0.5, store="postgresql://x/y", json=True), load.Options(),
     ]  # fmt: skip
 
 
@@ -90,7 +93,7 @@ def processes_using(folder):
     return found
 
 
-SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --seconds 0.5"
+SPEED, LOAD = "speed --sizes 30 --passages ,", "load --agents 2 --notes 30 --workers 2 --seconds 0.5"
 
 
 @pytest.mark.battery
@@ -98,7 +101,7 @@ SPEED, LOAD = "speed --sizes 30 --passages ,", "load --notes 30 --workers 2 --se
     ("words", "child", "count", "number"),
     [
         (SPEED, b"hook", 1, signal.SIGTERM), (SPEED, b"hook", 1, signal.SIGHUP), (SPEED, b"hook", 1, signal.SIGINT),
-        (LOAD, b"bench.bare", 1, signal.SIGTERM), (LOAD, b"bench", 10, signal.SIGTERM), (LOAD, b"serve", 3, signal.SIGHUP),
+        (LOAD, b"plain_service", 1, signal.SIGTERM), (LOAD, b"serve", 3, signal.SIGHUP),
         ("retrieval CASES --mode keyword", b"", 0, signal.SIGTERM), ("context CORPUS", b"hook", 1, signal.SIGINT),
         pytest.param(
             "context CORPUS --situation hybrid", b"resident", 1, signal.SIGTERM, marks=pytest.mark.xdist_group("models")

@@ -89,6 +89,7 @@ NETWORK_ACCESS = {  # every module that imports a network module, and why
 CATCHES_ALL_ERRORS = {  # besides the interfaces
     "search/vectorize.py": "the outermost frame of its thread: the error would be lost otherwise",
     "api/resident.py": "the outermost frame of its thread: the caller gets the error",
+    "verbs/batching.py": "the end of its thread: the callers get the error",
     "embedders/onnx.py": "the package that reads tokenizers raises plain Exception",
 }
 CODE_EXECUTION = {"eval", "exec", "compile"}

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from holdfast.api.memory import Memory, memory_of
 from holdfast.context.caller import Backend, Context
 
+_IDLE_BACKENDS = 4  # that stay open for the next calls
+
 
 class _CachedMemory:
     def __init__(self, memory: Memory) -> None:
@@ -91,7 +93,7 @@ class BackendPool:
             yield memories[key]
         finally:
             with self._lock:
-                keep = pooled.generation == self._generation
+                keep = pooled.generation == self._generation and len(self._free) < _IDLE_BACKENDS
                 if keep:
                     self._free.append(pooled)
             if not keep:

@@ -514,13 +514,14 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             ), example="holdfast bench context corpus.json --situation keyword",
         ),
         Command(
-            "bench load", "bench:load", "what the gateway answers in a second, against bare requests and bare writes",
+            "bench load", "bench:load", "requests per second of the gateway, compared with a plain FastAPI service",
             options=(
-                Option("--notes", "N,N", "how many notes there are; otherwise 10000"),
-                Option("--workers", "N,N", "how many processes answer; otherwise 1,2"),
-                Option("--seconds", "N", "how long each is pressed on, by 16 connections; otherwise 4"),
+                Option("--agents", "N,N", "number of agents, each with its own token; default 1,16,100"),
+                Option("--notes", "N,N", "number of notes; default 10000"),
+                Option("--workers", "N,N", "number of gateway processes; default 1"),
+                Option("--seconds", "N", "time for each kind of request, on 16 connections; default 4"),
                 Option("--store", "URL", "on PostgreSQL, in a tenant of its own; otherwise on a home of its own"),
-            ), example="holdfast bench load --workers 2",
+            ), example="holdfast bench load --agents 16 --workers 2",
         ),
     )),
     ("Set up", (

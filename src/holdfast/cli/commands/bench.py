@@ -54,8 +54,9 @@ def load(call: Invocation) -> int:
     from holdfast_bench import load
 
     options: dict[str, Any] = {
-        "notes": _parse(call, "notes", _parse_integers), "workers": _parse(call, "workers", _parse_integers),
-        "seconds": _parse(call, "seconds", _parse_seconds), "store": call["store"],
+        "agents": _parse(call, "agents", _parse_integers), "notes": _parse(call, "notes", _parse_integers),
+        "workers": _parse(call, "workers", _parse_integers), "seconds": _parse(call, "seconds", _parse_seconds),
+        "store": call["store"],
     }  # fmt: skip
     return load.run(load.Options(json=call.output.json, **{name: value for name, value in options.items() if value}))
 
