@@ -207,6 +207,8 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
         found = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if found is not None:
             return LocatedNote(scope, _parse_unpurged(context, scope, key, found), archived)
+    for scope, content in context.store.find_notes(scopes, key):  # another process may have just moved it back
+        return LocatedNote(scope, _parse_unpurged(context, scope, key, content), None)
     raise _explain_missing(context, key)
 
 
