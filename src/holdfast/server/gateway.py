@@ -128,7 +128,7 @@ class Gateway:
 
     def _load_settings(self, missed: MissedDecisions | None = None) -> None:
         self._config = config.load(self.home).replace(
-            project=None, session=None, agent=None, client=None, batch_writes=True, **self.given
+            project=None, session=None, agent=None, client=None, batch_writes=True, by_token=True, **self.given
         )
         self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
