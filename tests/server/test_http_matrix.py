@@ -32,12 +32,15 @@ GRANTS = {  # each with what it reaches of the project, session and repository t
     "everything": (EVERYTHING, {"project", "session", "repository"}),
     "these": ({"project": ["de*o"], "session": ["s1"], "repository": ["acme/*"]}, {"project", "session", "repository"}),
     "project": ({"project": ["d*", "acme-*"], "session": ["s", "s1x", "s*2"]}, {"project"}),
-    "session": ({"project": ["dem", "demo-*", "*x"], "session": ["*"], "repository": ["ac*e/s*p"]}, {"session", "repository"}),
+    "session": ({"project": ["dem", "demo-*", "*x"], "session": ["*"], "repository": ["a*e/s*p"]}, {"session", "repository"}),
     "none": (NO_GRANTS, set()),
 }
 ROLES = ("operator", "code-review-engineer", "secretary", *OWN)
 WHOSE = {"X_Holdfast_Project": "demo", "X_Holdfast_Session": "s1"}
-ASKS = {"pattern": "acme", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project", "subject": "x"}
+ASKS = {
+    "pattern": "acme", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
+    "subject": "x",
+}  # fmt: skip
 FILE, FACT = {"path": "/memories/x.md"}, {"subject": "Ada", "label": "town"}
 TOOLS = [
     ("memory_store", {"text": "Words.", "key": "m"}, WRITE),
@@ -118,7 +121,9 @@ def requests_of(route):
 
 STORES = ("home", "postgres")
 CASES = list(itertools.product(STORES, ROLES, GRANTS))
-SAMPLE = [("home", "worker", "session"), ("home", "worker", "none"), ("postgres", "worker", "session"), ("home", "reader", "these")]
+SAMPLE = [
+    ("home", "worker", "session"), ("home", "worker", "none"), ("home", "reader", "these"), ("postgres", "worker", "session"),
+]  # fmt: skip
 FAST = [*SAMPLE, ("home", "worker", "project"), *[("home", role, "everything") for role in ROLES if role != "operator"]]
 EACH = ("any_gateway", "name", "grants")
 

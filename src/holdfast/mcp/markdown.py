@@ -280,7 +280,9 @@ def _turns(turns: list[Answer]) -> list[str]:
         text = escape_text(one["text"])
         if most and len(text) > most:
             text = f"{_cut(text, most)} … (memory_history with this turn, before 0, after 0 shows all)"
-        who = [_speaker(one["role"], one.get("agent")), *([_name(one["speaker"])] if one.get("speaker") else [])]
+        who = [one["role"], *([_name(one["speaker"])] if one.get("speaker") else [])]
+        if one.get("agent"):  # sent with a token: what it claims, in one piece
+            who = [_speaker(" ".join(who), one["agent"])]
         when = [one["time"]] if one.get("time") else []
         lines += _entry(f"- {', '.join([*who, *when, *_marks(one), _path(one['citation'])])}: ", _rows(text))
     return lines
