@@ -23,7 +23,10 @@ from battery.workspace import Workspace
 INTERFACES = ("library", "cli", "gateway")
 _TIMEOUT = 300  # seconds for a child
 _GATEWAY_TIMEOUT = 120  # seconds for a gateway and all requests to it
-_QUERY = {"entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "triage", "subject": "x"}
+_QUERY = {
+    "pattern": "demo", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
+    "subject": "x",
+}  # fmt: skip
 _PATH_VALUES = {"{scope}": "agent", "{key}": "k", "{name}": "nobody", "{id}": "01", "{code}": "busy"}
 ChildResult = dict[str, Any]  # attempts, problems; of a gateway also bound: the addresses it listens on
 

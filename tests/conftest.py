@@ -269,6 +269,19 @@ def gateway(home):
         yield one
 
 
+@pytest.fixture(params=["home", "postgres"])
+def any_gateway(request, home, monkeypatch):
+    """A gateway on each kind of store, without a rate limit."""
+    from http_gateway import run_gateway
+
+    if request.param == "postgres":
+        monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("postgres_url"))
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[serve]\nrate = 0\n")
+    with run_gateway(home) as one:
+        yield one
+
+
 @pytest.fixture(scope="session")
 def postgres_databases():
     """A PostgreSQL server of this run (one for each worker), with a factory of new databases."""

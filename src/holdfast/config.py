@@ -84,6 +84,7 @@ class Config(Record):
     # not settings: the gateway sets these for each caller
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
+    by_token: bool = False  # whether a token says who the caller is: each turn it writes names it, and has at most its trust
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""

@@ -301,7 +301,11 @@ class Finding(Record):
 
 
 class Turn(TextRecord):
-    """One message of a session, word for word. `number` counts the lines of its file after the header."""
+    """One message of a session, word for word. `number` counts the lines of its file after the header.
+
+    If an agent sent it with its token, `agent` names that agent, `role` and `speaker` are what it claims, and `origin` is how
+    far the turn is trusted: never more than the agent.
+    """
 
     _name_fields = ("speaker", "session")
     id: str
@@ -313,6 +317,13 @@ class Turn(TextRecord):
     client: str
     number: int
     citation: str
+    agent: str | None = None
+    origin: str = "import"
+
+    @property
+    def spoken_by(self) -> str:
+        """Return who spoke, for a reader; a claim of an agent is shown as one."""
+        return describe_speaker(self.speaker or self.role, self.agent)
 
 
 class Logged(Record):
@@ -342,6 +353,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, stored: int | None, message: str = "interrupted", fix: str = "") -> None:
         super().__init__(message)
         self.stored, self.message, self.fix = stored, message, fix
+
+
+def describe_speaker(speaker: str, agent: str | None) -> str:
+    """Return who spoke a turn; of one that an agent sent with its token, the agent and what it claims."""
+    return f"agent {agent} as {speaker}" if agent else speaker
 
 
 def least_trusted(*origins: str) -> str:

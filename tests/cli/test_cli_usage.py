@@ -167,6 +167,8 @@ ONE_OF_EACH = [
     ["scaffold", "wiki"], ["boot"], ["install"], ["install", "kimi", "--yes"], ["uninstall", "kimi", "--yes"],
     ["render", "AGENTS.md"],
     ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
+    ["agent grant", "reviewer", "project", "acme-*"], ["agent grants", "reviewer"],
+    ["agent ungrant", "reviewer", "project", "acme-*"],
     ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
     ["done list"], ["done exists", "github.review", "acme/shop#7"],
     ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],

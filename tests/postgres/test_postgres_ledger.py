@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -60,11 +61,11 @@ from test_ledger import (  # noqa: F401
 from holdfast import config
 from holdfast.access import AccessGate
 from holdfast.context import ledgers
-from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, Trouble, Unauthenticated
+from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, NotFound, Trouble, Unauthenticated
 from holdfast.ledger.audit import AuditMark, Decision, parse_mark
 from holdfast.ledger.audit_verify import compare_ends, verify
 from holdfast.ledger.usage import PersonDecision
-from holdfast.postgres import PostgresSettings
+from holdfast.postgres import PostgresSettings, migrations
 from holdfast.postgres.ledger import SQL, PostgresLedger
 from holdfast.postgres.pool import close_pools
 
@@ -133,7 +134,7 @@ MEMBER = """
 import sys, threading
 from holdfast.ledger.audit import Decision
 from holdfast.postgres.ledger import PostgresLedger as Ledger
-from holdfast.postgres import PostgresSettings
+from holdfast.postgres import PostgresSettings, migrations
 from holdfast.postgres.pool import close_pools
 ledger = Ledger(PostgresSettings(url=sys.argv[1], tenant=sys.argv[4]), 60)
 sys.stdin.readline()
@@ -339,6 +340,39 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
     assert [one.kind for one in first + rest] == ["github.review", "kind"] and first[0].subject == "o/r#1" and end is None
     assert open_ledger(agent="a").done.exists("a", "github.review", "O/R#1")
     assert [one.agent for one in open_ledger().done.list_page(None, "github.review", "O/R#1")[0]] == ["a"]
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.promise("A9")
+def test_grants_are_a_tenants_own_and_no_agents_transaction_sees_them(open_gate, open_ledger):  # noqa: F811
+    red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
+    tokens = [one.add("ada", "secretary")[1] for one in (red, blue)]
+    red.grant("ada", "project", "acme-*")
+    assert [[grant.pattern for grant in red.identify(token).grants] for token in tokens] == [["acme-*"], []]
+    assert [[grant.pattern for grant in one.agent("ada").grants] for one in (red, blue)] == [["acme-*"], []]
+    with pytest.raises(NotFound):
+        blue.ungrant("ada", "project", "acme-*")
+    assert open_ledger(tenant="red", agent="ada").database.read("agents.grants", agent=None) == []
+    red.ungrant("ada", "project", "acme-*")
+    assert red.identify(tokens[0]).grants == ()
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.promise("A9")
+def test_agents_from_before_there_were_grants_go_on_after_the_migration(empty_postgres_url, monkeypatch, home):
+    with monkeypatch.context() as before:
+        older = [one for one in migrations.list_migrations() if one.number < 8]
+        before.setattr(migrations, "list_migrations", lambda: older)
+        migrations.migrate(empty_postgres_url)
+    with psycopg.connect(empty_postgres_url) as db:
+        for tenant, name, role in (("red", "old", "secretary"), ("red", "chief", "operator"), ("blue", "old", "secretary")):
+            db.execute("INSERT INTO holdfast.agents (tenant, name, role, created) VALUES (%s, %s, %s, 1)", (tenant, name, role))
+    assert "0008_grants" in migrations.migrate(empty_postgres_url)
+    everything = [("project", "*"), ("repository", "*/*"), ("session", "*")]
+    for tenant, agents in (("red", {"old": everything, "chief": []}), ("blue", {"old": everything})):
+        with closing(AccessGate(config.load(home).replace(store=empty_postgres_url, tenant=tenant))) as access:
+            assert {one.name: [(grant.kind, grant.pattern) for grant in one.grants] for one in access.agents()} == agents
+            assert access.add("new", "secretary")[0].grants == ()
 
 
 @pytest.mark.promise("A7")

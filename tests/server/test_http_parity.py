@@ -102,6 +102,7 @@ def furnish(ask):
     ask("POST", "/v1/files/create", {"path": "/memories/plan.md", "file_text": "Plan\n", "scope": "agent"})
     ask("POST", "/v1/history", {"turns": [{"text": "Said."}], "session": "7f3a", "scope": "agent"})
     ask("POST", "/agents", {"name": "other", "role": "secretary"})
+    ask("POST", "/agents/other/grants", {"kind": "project", "pattern": "demo"})
     return ask("GET", "/v1/notes/agent/k").json["version"]
 
 
@@ -114,6 +115,8 @@ def request_of(route, version, number):
         body["version"] = version
     if route.path == "/agents":
         body["name"] = f"new-{number}"
+    if route.name == "DELETE /agents/{name}/grants":
+        path += "?kind=project&pattern=demo"
     if route.path == "/v1/purge":
         body = {"session": "7f3a"}
     return path, body
@@ -158,7 +161,7 @@ def state(ask):
     files = ask("POST", "/v1/files/view", {"path": "/memories", "scope": "agent"}).data
     plan = ask("POST", "/v1/files/view", {"path": "/memories/plan.md", "scope": "agent"}).data
     said = len(ask.post("/v1/recall", {"query": "Said", "kind": "turn", "mode": "keyword"}).json["hits"])
-    agents = [(one["name"], len(one["tokens"]), one["state"]) for one in ask.get("/agents").json["agents"]]
+    agents = [(one["name"], len(one["tokens"]), one["state"], one["grants"]) for one in ask.get("/agents").json["agents"]]
     return notes, files, plan, said, agents, len(ask.get("/v1/receipts").json["receipts"])
 
 

@@ -12,9 +12,13 @@ import uvicorn
 
 from holdfast import config
 from holdfast.access import AccessGate
+from holdfast.access.grants import KINDS, make_grants
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
+
+EVERYTHING = {kind: ["*"] for kind in KINDS}
+NO_GRANTS: dict[str, list[str]] = {}
 
 
 class Response:
@@ -94,16 +98,16 @@ class RunningGateway:
         self.operator = Client(port, self.gate.first_token())
         self.anonymous = Client(port)
 
-    def agent(self, name, role="code-review-engineer"):
-        """Add an agent and return its client."""
-        return Client(self.port, self.gate.add(name, role)[1])
+    def agent(self, name, role="code-review-engineer", granted=EVERYTHING):
+        """Add an agent and return its client. It reaches every project, session and repository, unless the test grants less."""
+        return Client(self.port, self.gate.add(name, role, granted=make_grants(granted))[1])
 
-    def add_role(self, name, actions, scopes=("agent",)):
+    def add_role(self, name, actions, scopes=("agent",), **patterns):
         """Write the file of a custom role."""
         folder = self.home / "roles"
         folder.mkdir(mode=0o700, exist_ok=True)
-        text = json.dumps({"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes)})
-        (folder / f"{name}.yaml").write_text(text)
+        fields = {"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes), **patterns}
+        (folder / f"{name}.yaml").write_text(json.dumps(fields))
 
 
 @contextmanager

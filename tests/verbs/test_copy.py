@@ -61,6 +61,7 @@ def full(home, tmp_path):
     os.utime(notes / "by-hand.md", (1_700_000_000, 1_700_000_000))
     gate = AccessGate(config.load(home))
     gate.first_token()
+    gate.grant("operator", "project", "demo")
     gate.close()
     ledger = SqliteLedger(str(home))
     ledger.projects.link("old-name", "demo")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from _thread import allocate_lock
 from contextlib import contextmanager
 
-from holdfast.access import tokens
+from holdfast.access import grants, tokens
+from holdfast.access.grants import NOTHING, NamedResources
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
-    from holdfast.ledger.agents import Agent
+    from holdfast.ledger.agents import Agent, Grant
     from holdfast.ledger.interface import Ledger
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
@@ -111,33 +112,53 @@ class AccessGate:
             raise tokens.invalid_token_error("this token was revoked")
         if stored.expires is not None and stored.expires <= dates.clock():
             raise tokens.invalid_token_error("this token has expired")
-        return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id)
+        return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id, grants=stored.grants)
 
     # --- authorization --------------------------------------------------------------------------------------------
 
-    def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
-        """Decide by the caller's role, write the decision into the audit, and return the role.
+    def allow(
+        self, caller: Caller, action: str, scope: str | None = None, *, named: NamedResources = NOTHING, **meta: Any
+    ) -> Role:
+        """Decide by the caller's role and grants, write the decision into the audit, and return the role.
 
         Raises Denied, or Unrecorded if the row must be written and cannot. `meta` is names and ids, never a text."""
-        role, meta = self._decide(caller, action, scope, meta)
+        role, meta = self._decide(caller, action, scope, named, meta)
         self._record_or_fail(caller, action, meta)
         return role
 
-    def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
+    def permit(
+        self, caller: Caller, action: str, scope: str | None = None, *, named: NamedResources = NOTHING, **meta: Any
+    ) -> Permit:
         """Decide in the same way, but write the row of an allowed change together with the change."""
-        role, meta = self._decide(caller, action, scope, meta)
+        role, meta = self._decide(caller, action, scope, named, meta)
         return Permit(self, caller, role, action, meta)
 
-    def _decide(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
-        """Return the role and the metadata for the row of an allowed action; write the row of a denied one and raise."""
+    def would_allow(self, caller: Caller, action: str, scope: str | None, named: NamedResources = NOTHING) -> bool:
+        """Return what `allow` would decide now, without a row in the audit."""
+        role = self._roles.get(caller.role)
+        if role is None or denial_reason(role, action, scope):
+            return False
+        return not grants.find_missing(role, caller, scope, named)
+
+    def _decide(
+        self, caller: Caller, action: str, scope: str | None, named: NamedResources, meta: dict[str, Any]
+    ) -> tuple[Role, dict[str, Any]]:
+        """Return the role and the metadata for the row of an allowed action; write the row of a denied one and raise.
+
+        Nothing is looked up but the role and the grants, so a denial is the same whether or not what is named exists."""
         role = self._roles.get(caller.role)
         reason = denial_reason(role, action, scope)
         meta = {**meta, **({"scope": scope} if scope else {})}
-        if reason or role is None:
-            self._record(caller, action, "denied", {**meta, "reason": reason})
-            fix = Template("An operator may change its role: ", command("role list"), " shows them")
-            raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
-        return role, meta
+        fix = Template("An operator may change its role: ", command("role list"), " shows them")
+        if role is not None and not reason:
+            missing = grants.find_missing(role, caller, scope, named)
+            if not missing:
+                return role, meta
+            reason = f"it has no grant for the {missing} that the request names"
+            meta |= grants.audit_details(missing, named)
+            fix = Template("An operator may grant it: ", command(f"agent grant {{}} {missing} PATTERN", caller.agent))
+        self._record(caller, action, "denied", {**meta, "reason": reason})
+        raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
 
     def _record_or_fail(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
         """Write the row of an allowed action; raise Unrecorded if that fails and the action needs its row."""
@@ -173,16 +194,21 @@ class AccessGate:
 
     # --- agents and their tokens ----------------------------------------------------------------------------------
 
-    def add(self, name: str, role: str, days: int | None = None, *, permit: Permit | None = None) -> tuple[Agent, str]:
-        """Add an agent; return it and its token, which is shown only now.
+    def add(
+        self, name: str, role: str, days: int | None = None, *, granted: tuple[Grant, ...] = (), permit: Permit | None = None
+    ) -> tuple[Agent, str]:
+        """Add an agent with these grants; return it and its token, which is shown only now.
 
         Without a permit the owner of the home does this."""
         validate.reject_secrets(validate.check_name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._check_role(role)
         new, now = tokens.make_token(), int(dates.clock())
-        with self._recorded_change(permit, "add", name, new, of_role=role) as decision:
+        about = {"grants": " ".join([f"{grant.kind}:{grant.pattern}" for grant in granted])} if granted else {}
+        with self._recorded_change(permit, "add", name, new, of_role=role, **about) as decision:
             expires = _compute_expiry(now, days)
-            self.ledger.agents.add(name, role=role, token=new.stored, now=now, expires=expires, decision=decision)
+            self.ledger.agents.add(
+                name, role=role, token=new.stored, now=now, expires=expires, grants=granted, decision=decision
+            )
         return self.agent(name), new.token
 
     def rotate(
@@ -204,6 +230,35 @@ class AccessGate:
         with self._recorded_change(permit, "revoke", name) as decision:
             self.ledger.agents.revoke(name, int(dates.clock()), decision)
         return self.agent(name)
+
+    # --- grants ---------------------------------------------------------------------------------------------------
+
+    def grant(self, name: str, kind: str, pattern: str, *, permit: Permit | None = None) -> Agent:
+        """Let an agent reach what fits a pattern, from its next request on. One that it has already changes nothing."""
+        grant = grants.make_grant(kind, pattern)
+        self.agent(name)
+        with self._recorded_change(permit, "grant", name, kind=grant.kind, pattern=grant.pattern) as decision:
+            now = int(dates.clock())
+            self.ledger.agents.grant(name, grant, now=now, most=grants.MAX_GRANTS, decision=decision)
+        return self.agent(name)
+
+    def ungrant(self, name: str, kind: str, pattern: str, *, permit: Permit | None = None) -> Agent:
+        """Take a grant back, from the agent's next request on; raises NotFound if it does not have exactly this one."""
+        grant = grants.make_grant(kind, pattern)
+        self.agent(name)
+        with self._recorded_change(permit, "ungrant", name, kind=grant.kind, pattern=grant.pattern) as decision:
+            self.ledger.agents.ungrant(name, grant, decision)
+        return self.agent(name)
+
+    def grant_dispatched_project(self, caller: Caller, name: str, project: str, **meta: Any) -> None:
+        """Grant an agent the project that a task is dispatched for, unless it reaches it already.
+
+        The caller must be allowed to manage agents; that is a decision of its own, with its own row."""
+        with self.permit(caller, "agents.manage", name=name, **meta) as permit:
+            agent = self.agent(name)
+            receiver = Caller(agent=agent.name, role=agent.role, tenant=agent.tenant, grants=agent.grants)
+            if not grants.is_granted(self.role(agent.role), receiver, grants.PROJECT, project):
+                self.grant(name, grants.PROJECT, project, permit=permit)
 
     def first_token(self) -> str | None:
         """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it."""

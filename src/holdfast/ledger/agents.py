@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from json import dumps
+from json import dumps, loads
 
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, HoldfastError, NotFound, Template, Unsure, command
@@ -33,14 +33,22 @@ class Token(Record):
         return self.revoked is None and (self.expires is None or self.expires > now)
 
 
+class Grant(Record):
+    """A pattern of projects, sessions or repositories that an agent reaches; `kind` says which."""
+
+    kind: str
+    pattern: str
+
+
 class Agent(Record):
-    """An agent that may use the gateway, its role and its tokens, newest last."""
+    """An agent that may use the gateway, its role, its tokens, newest last, and its grants."""
 
     name: str
     role: str
     tenant: str
     created: int
     tokens: tuple[Token, ...]
+    grants: tuple[Grant, ...] = ()
 
     def state(self, now: float) -> str:
         if any(token.is_valid(now) for token in self.tokens):
@@ -56,7 +64,7 @@ class TokenDigest(Record):
 
 
 class StoredToken(Record):
-    """The stored columns of a token and of the agent it belongs to."""
+    """The stored columns of a token and of the agent it belongs to, with the agent's grants."""
 
     digest: bytes
     expires: int | None
@@ -64,6 +72,7 @@ class StoredToken(Record):
     agent: str
     role: str
     tenant: str
+    grants: tuple[Grant, ...]
 
 
 class Agents:
@@ -87,18 +96,31 @@ class Agents:
         tokens: dict[str, List[Token]] = {}
         for agent, *fields in self._database.read_current("agents.tokens", agent=name):
             tokens.setdefault(agent, []).append(Token(*fields))
+        grants: dict[str, List[Grant]] = {}
+        for agent, kind, pattern in self._database.read_current("agents.grants", agent=name):
+            grants.setdefault(agent, []).append(Grant(kind, pattern))
         return [
-            Agent(name=name, role=role, tenant=tenant, created=created, tokens=tuple(tokens.get(name, [])))
+            Agent(
+                name=name,
+                role=role,
+                tenant=tenant,
+                created=created,
+                tokens=tuple(tokens.get(name, [])),
+                grants=tuple(grants.get(name, [])),
+            )
             for name, role, tenant, created in self._database.read_current("agents.list", name=name)
         ]
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
         """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
-        return {id: StoredToken(*fields) for id, *fields in rows}
+        return {id: StoredToken(*fields, _parse_grants(grants)) for id, *fields, grants in rows}  # type: ignore[call-arg]
 
-    def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
-        """Add an agent, or readmit a revoked one; raise Conflict if there is an agent of that name."""
+    def add(
+        self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, grants: tuple[Grant, ...] = (),
+        decision: Decision,
+    ) -> None:  # fmt: skip
+        """Add an agent, or readmit a revoked one, with these grants only; raise Conflict if there is an agent of that name."""
 
         def add_rows(transaction: Transaction) -> None:
             if _has_tokens(transaction, name):
@@ -108,8 +130,14 @@ class Agents:
             # Folders of agents are the same where the file system ignores case.
             for (other,) in transaction.run("agents.same_but_for_case", name=name):
                 raise Conflict(f"there is an agent {other!r}, and case alone tells none apart", "Choose another name")
+            for (other,) in transaction.run("agents.sharing_sessions", name=name):
+                message = f"sessions of {name!r} would be those of the agent {other!r} too: one name begins with the other"
+                raise Conflict(message, "Choose a name that does not begin with the other and a dot")
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, expires)
+            transaction.run("agents.remove_grants", agent=name)
+            for grant in grants:
+                _put_grant(transaction, name, grant, now)
 
         self._change(add_rows, decision)
 
@@ -174,6 +202,34 @@ class Agents:
 
         return self._change(revoke_tokens, decision)
 
+    def grant(self, name: str, grant: Grant, *, now: int, most: int, decision: Decision) -> bool:
+        """Grant something to an agent, which may have `most` grants; return False if it has this one already."""
+
+        def add_grant(transaction: Transaction) -> bool:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown_agent_error(name)
+            known = [Grant(kind, pattern) for _, kind, pattern in transaction.run("agents.grants", agent=name)]
+            if grant in known:
+                return False
+            if len(known) >= most:
+                raise Conflict(f"the agent {name!r} has {most} grants, and may have no more", "Use patterns, such as acme-*")
+            _put_grant(transaction, name, grant, now)
+            return True
+
+        return self._change(add_grant, decision)
+
+    def ungrant(self, name: str, grant: Grant, decision: Decision) -> None:
+        """Take a grant back, by exactly its pattern; raise NotFound if the agent does not have it."""
+
+        def remove_grant(transaction: Transaction) -> None:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown_agent_error(name)
+            if not transaction.run("agents.remove_grant", agent=name, kind=grant.kind, pattern=grant.pattern):
+                fix = Template(command("agent grants {}", name), " shows those it has")
+                raise NotFound(f"{name!r} has no grant for the {grant.kind} {grant.pattern!r}", fix)
+
+        self._change(remove_grant, decision)
+
     def _change(self, change: Callable[[Transaction], T], decision: Decision) -> T:
         """Do the change and add its row to the audit in one durable transaction."""
 
@@ -203,6 +259,15 @@ def _put_agent(transaction: Transaction, name: str, role: str, now: int) -> None
 
 def _put_token(transaction: Transaction, name: str, token: TokenDigest, now: int, expires: int | None) -> None:
     transaction.run("agents.put_token", id=token.id, agent=name, digest=token.digest, now=now, expires=expires)
+
+
+def _put_grant(transaction: Transaction, name: str, grant: Grant, now: int) -> None:
+    transaction.run("agents.put_grant", agent=name, kind=grant.kind, pattern=grant.pattern, now=now)
+
+
+def _parse_grants(column: str | None) -> tuple[Grant, ...]:
+    """Return grants from a JSON list of kinds and patterns."""
+    return tuple([Grant(kind, pattern) for kind, pattern in loads(column)]) if column else ()
 
 
 def _unknown_agent_error(name: str) -> NotFound:

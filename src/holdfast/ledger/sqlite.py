@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
 FILE = "ledger.db"
 _STATEMENTS = sqlite.load_statements(__file__)
-_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3")
+_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3", "from_version_4")
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
-_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4")  # for an older file that cannot be migrated: it is read-only
+# for an older file that cannot be migrated: it is read-only
+_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4", "as_version_5")
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WENT_WITH_IT = (

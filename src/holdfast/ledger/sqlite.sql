@@ -132,6 +132,20 @@ CREATE TABLE idempotency (                 -- requests that may come twice and a
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_by_time ON idempotency (time);
 
+-- name: from_version_4
+CREATE TABLE grants (                      -- what an agent reaches beside its own memory
+  agent   TEXT NOT NULL REFERENCES agents (name),
+  kind    TEXT NOT NULL CHECK (kind IN ('project', 'session', 'repository')),
+  pattern TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  PRIMARY KEY (agent, kind, pattern)
+) STRICT, WITHOUT ROWID;
+-- Agents from before there were grants go on as they did; their roles limit them as before.
+INSERT INTO grants (agent, kind, pattern, created)
+SELECT name, kind, pattern, unixepoch() FROM agents,
+  (SELECT 'project' AS kind, '*' AS pattern UNION ALL SELECT 'session', '*' UNION ALL SELECT 'repository', '*/*')
+WHERE role <> 'operator';
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -151,6 +165,9 @@ CREATE TEMP TABLE IF NOT EXISTS done (agent, kind, subject, time, number);
 CREATE TEMP TABLE IF NOT EXISTS reviewed_prs (agent, owner, repo, pr_number, reviewed_at, number);
 CREATE TEMP TABLE IF NOT EXISTS claims (subject, holder, time);
 CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer, time);
+
+-- name: as_version_5
+CREATE TEMP TABLE IF NOT EXISTS grants (agent, kind, pattern, created);
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
@@ -314,11 +331,30 @@ SELECT name, role, tenant, created FROM agents WHERE :name IS NULL OR name = :na
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.find_tokens
-SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant
+SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant,
+  (SELECT json_group_array(json_array(kind, pattern)) FROM grants WHERE grants.agent = agents.name)
 FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id IN (SELECT value FROM json_each(:ids));
 
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
+
+-- name: agents.sharing_sessions
+SELECT name FROM agents WHERE name <> :name AND (
+  substr(lower(:name), 1, length(name) + 1) = lower(name) || '.'
+  OR substr(lower(name), 1, length(:name) + 1) = lower(:name) || '.'
+) LIMIT 1;
+
+-- name: agents.grants
+SELECT agent, kind, pattern FROM grants WHERE :agent IS NULL OR agent = :agent ORDER BY agent, kind, pattern;
+
+-- name: agents.put_grant
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :now) ON CONFLICT DO NOTHING;
+
+-- name: agents.remove_grant
+DELETE FROM grants WHERE agent = :agent AND kind = :kind AND pattern = :pattern RETURNING 1;
+
+-- name: agents.remove_grants
+DELETE FROM grants WHERE agent = :agent;
 
 -- name: agents.any
 SELECT 1 FROM agents LIMIT 1;
@@ -548,6 +584,12 @@ SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
 
 -- name: transfer.add_tokens
 INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
+
+-- name: transfer.grants
+SELECT agent, kind, pattern, created FROM grants ORDER BY agent, kind, pattern;
+
+-- name: transfer.add_grants
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :created) ON CONFLICT DO NOTHING;
 
 -- name: transfer.done
 SELECT agent, kind, subject, time FROM done ORDER BY number;

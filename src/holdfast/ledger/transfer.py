@@ -44,6 +44,7 @@ TABLES = (
     Table("decisions", ("time", "action", "subject", "detail"), 4),
     Table("agents", ("name", "role", "created"), 1),
     Table("tokens", ("id", "agent", "digest", "created", "expires", "revoked"), 1),
+    Table("grants", ("agent", "kind", "pattern", "created"), 3),
     Table("done", ("agent", "kind", "subject", "time"), 3, newer_wins=True),
     Table("reviewed_prs", ("agent", "owner", "repo", "pr_number", "reviewed_at"), 4, newer_wins=True),
     Table("claims", ("subject", "holder", "time"), 1, newer_wins=True),

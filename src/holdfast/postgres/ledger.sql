@@ -167,7 +167,7 @@ SELECT name, role, tenant, created FROM agents WHERE :name::text IS NULL OR name
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.find_tokens
-SELECT shown.id, digest, expires, revoked, agent, role, tenant FROM json_array_elements_text(:ids::json) AS shown (id),
+SELECT shown.id, digest, expires, revoked, agent, role, tenant, grants FROM json_array_elements_text(:ids::json) AS shown (id),
   presented(shown.id);
 
 -- name: agents.touch_token
@@ -176,6 +176,23 @@ UPDATE tokens SET id = id WHERE id = :id RETURNING 1;
 
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
+
+-- name: agents.sharing_sessions
+SELECT name FROM agents WHERE name <> :name AND (
+  starts_with(lower(:name), lower(name) || '.') OR starts_with(lower(name), lower(:name) || '.')
+) LIMIT 1;
+
+-- name: agents.grants
+SELECT agent, kind, pattern FROM grants WHERE :agent::text IS NULL OR agent = :agent ORDER BY agent, kind, pattern;
+
+-- name: agents.put_grant
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :now) ON CONFLICT DO NOTHING;
+
+-- name: agents.remove_grant
+DELETE FROM grants WHERE agent = :agent AND kind = :kind AND pattern = :pattern RETURNING 1;
+
+-- name: agents.remove_grants
+DELETE FROM grants WHERE agent = :agent;
 
 -- name: agents.any
 SELECT 1 FROM agents LIMIT 1;
@@ -403,6 +420,12 @@ SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
 
 -- name: transfer.add_tokens
 INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
+
+-- name: transfer.grants
+SELECT agent, kind, pattern, created FROM grants ORDER BY agent, kind, pattern;
+
+-- name: transfer.add_grants
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :created) ON CONFLICT DO NOTHING;
 
 -- name: transfer.done
 SELECT agent, kind, subject, time FROM done ORDER BY number;

@@ -6,7 +6,7 @@ user > agent > tool > import > web
 |---|---|
 | an address (`https://...`, `host.example/...`), or an unknown `word:...` | web |
 | `note:KEY` or a note's id | that note |
-| `turn:CITATION` | its speaker: user, agent (assistant, system), tool; an imported transcript: import |
+| `turn:CITATION` | its speaker: user, agent (assistant, system), tool; an imported transcript: import; at most its token |
 | `session:ID`, `tool:NAME`, a path | tool |
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Resolved = tuple[str, str]  # how a source is stored, and its trust
 
-ROLES = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
 MAX_SOURCES = 64  # of one text
 _MAX_CHARS = 2000
 _WORD = pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")

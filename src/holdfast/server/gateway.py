@@ -171,7 +171,9 @@ class Gateway:
             queue.close()
 
     def _load_settings(self, missed: MissedDecisions | None = None) -> None:
-        self._config = config.load(self.home).replace(project=None, session=None, agent=None, client=None, **self.given)
+        self._config = config.load(self.home).replace(
+            project=None, session=None, agent=None, client=None, by_token=True, **self.given
+        )
         self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
+from holdfast.access import NamedResources
+from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import denial_reason
 from holdfast.errors import UsageError
 from holdfast.mcp import http
@@ -38,7 +40,7 @@ class McpEndpoint:
         gate = AccessControl(self._admit, self._redact, self._log_failure)
         names = tuple([name for host in hosts for name in (host, f"{host}:*")])
         own_origins = tuple([origin for host in names for origin in (f"http://{host}", f"https://{host}")])
-        started = LaunchOptions(self._gateway.home, settings=tuple(self._gateway.given.items()))
+        started = LaunchOptions(self._gateway.home, settings=(*self._gateway.given.items(), ("by_token", True)))
         self._app = http.app(started, hosts=names, origins=(*own_origins, *origins), gate=gate)
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
@@ -75,18 +77,19 @@ class McpEndpoint:
         assert request is not None
         caller, id = request.scope[_CALLER], request.scope[_REQUEST_ID]
         gate = self._gateway.gate
-        gate.allow(caller, WRITE if writes else READ, scope, route=f"MCP {tool}", request=id)
+        project = arguments.pop("project", None) or request.headers.get("x-holdfast-project") or None
+        session = request.headers.get("x-holdfast-session") or None
+        named = NamedResources(project=project, session=session)
+        role = gate.allow(caller, WRITE if writes else READ, scope, named=named, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
             raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
-        project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
-        session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return McpCaller(
             found_by=FOUND_BY_GATEWAY,
-            project=project or None,
-            session=session or None,
+            project=project,
+            session=session,
             agent=caller.agent,
             client="mcp",
-            allowed_scopes=role.scopes,
+            allowed_scopes=reachable_scopes(role, caller, project, session),
             tenant=caller.tenant if self._gateway.config().store else None,
             read_only=bool(denial_reason(role, WRITE, None)),
         )

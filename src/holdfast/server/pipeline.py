@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.access.policy import denial_reason
+from holdfast.access import NamedResources
+from holdfast.access.grants import reachable_scopes
+from holdfast.access.policy import may_try
 from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.errors import Template, TooLarge, Unauthenticated, command
 from holdfast.models import SCOPES
@@ -86,7 +88,7 @@ class Pipeline:
                 return
             caller, has_action = await self._token_threads(lambda: self._authenticate_for(route, request, stack))
             if not has_action:  # in a thread that checks no tokens: writing the audit may take long
-                await self.threads(lambda: self._decide_by_head(route, request, caller))
+                await self.threads(lambda: self._decide_by_head(route, request, caller, route.action))
             if route.is_upload:
                 await self._run_upload(route, request, caller, send)
             else:
@@ -145,13 +147,13 @@ class Pipeline:
         """Return the caller, and whether its role has the route's action, whatever the body says."""
         gate = self.gateway.gate
         caller = self._authenticate(gate, request, stack)
-        return caller, not denial_reason(gate.role(caller.role), route.action, None)
+        return caller, may_try(gate.role(caller.role), route.action)
 
     def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
         """Do both in one thread: there is no body to wait for in between."""
         return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
 
-    def _decide_by_head(self, route: Route, request: Request, caller: Caller) -> None:
+    def _decide_by_head(self, route: Route, request: Request, caller: Caller, action: str) -> None:
         """Decide by the path and the query alone, and record it: the body is refused or cannot be read."""
         try:
             named = {**_query(route, request), **request.path_params}.get("scope")
@@ -159,7 +161,8 @@ class Pipeline:
             named = request.path_params.get("scope")
         scope = named if route.scope != NO_SCOPE and named in SCOPES else None
         about = _audit_details(route, request.path_params)
-        self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=record(request).id, **about)
+        resources = _named_resources(route, request, {})
+        self.gateway.gate.allow(caller, action, scope, named=resources, route=route.name, request=record(request).id, **about)
 
     def _handle(self, route: Route, request: Request, caller: Caller, data: bytes) -> Reply | PendingReply:
         """Parse, decide, check the fields, and run the handler. A role's refusal comes before a mistake in a field."""
@@ -167,7 +170,7 @@ class Pipeline:
             try:
                 given = _parse(route, request, data)
             except (Problem, TooLarge):
-                self._decide_by_head(route, request, caller)
+                self._decide_by_head(route, request, caller, route.action_of({}))
                 raise
             authorized = self._authorize(route, request, caller, given, stack)
             params = decode(route.params, given, route.fields)
@@ -185,29 +188,28 @@ class Pipeline:
     ) -> AuthorizedRequest:
         """Return the request once the gate has allowed it; the decision is recorded either way."""
         scope, gate, id = _scope(route, given), self.gateway.gate, record(request).id
+        action, named = route.action_of(given), _named_resources(route, request, given)
         about, permit = {"route": route.name, "request": id, **_audit_details(route, given)}, None
         if route.records_decision:
-            permit = stack.enter_context(gate.permit(caller, route.action, scope, **about))
+            permit = stack.enter_context(gate.permit(caller, action, scope, named=named, **about))
             role = permit.role
         else:
-            role = gate.allow(caller, route.action, scope, **about)
+            role = gate.allow(caller, action, scope, named=named, **about)
         target = self._target(route, request, caller, given)
         target.must_name(scope)
         return AuthorizedRequest(
             route=route, gateway=self.gateway, caller=caller, role=role, id=id, headers=request.headers, target=target,
+            action=action, scope=scope, named=named, scopes=reachable_scopes(role, caller, target.project, target.session),
             permit=permit, stack=stack,
         )  # fmt: skip
 
     def _target(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
         """Return the project, session and agent that the request is about. Callers that manage agents may name any agent,
         because they could issue a token for it anyway."""
-        project, session = [
-            _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
-            for name in _TARGET_HEADERS
-        ]
+        project, session = [_name_or_header(route, name, request, given) for name in _TARGET_HEADERS]
         agent = _name_of(route, "agent", given.get("agent")) if route.may_name_agent else None
         if agent is not None and agent != caller.agent:
-            about = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
+            about: dict[str, Any] = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
             self.gateway.gate.allow(caller, "agents.manage", route=route.name, request=record(request).id, **about)
         return Target(project, session, agent)
 
@@ -336,13 +338,34 @@ def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
     return {**details, "of_role": role} if isinstance(role, str) and KEY_PATTERN.match(role) else details
 
 
+def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> NamedResources:
+    """Return the project, session and repository that the request reaches by naming them.
+
+    A session that is only the subject of a request (to forget its transcript, say) is not reached as a scope.
+    """
+    if route.scope == NO_SCOPE:
+        return NamedResources(repository=route.repository_of(given))
+    project = _name_or_header(route, "project", request, given)
+    session = None if _is_subject(route, "session") else _name_or_header(route, "session", request, given)
+    return NamedResources(project=project, session=session, repository=route.repository_of(given))
+
+
+def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
+    """Return the project or session that a field or else a header names."""
+    return _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
+
+
 def _name_of(route: Route, name: str, value: object) -> str | None:
     """Return a project, session or agent as it was named; validation decides whether it may be.
 
     Where a request is about a session (to forget it, say), that may have a name which no caller's session may have.
     """
-    is_subject = route.reads is not None and name in inspect.get_annotations(route.params)
-    return value if isinstance(value, str) and value and (is_name(value) or not is_subject) else None
+    return value if isinstance(value, str) and value and (is_name(value) or not _is_subject(route, name)) else None
+
+
+def _is_subject(route: Route, name: str) -> bool:
+    """Return whether a field says what a request is about, and not whose memory it uses: the route declares it itself."""
+    return route.reads is not None and name in inspect.get_annotations(route.params)
 
 
 def _closing(rows: Rows, stack: ExitStack) -> Rows:

@@ -257,11 +257,14 @@ class _Writer:
         self._open: dict[str, _SessionWriter] = {}  # the last used is the last
         self._seen = CompactMap()
         self._waiting_turns = self._waiting_chars = 0
+        self._token_agent = context.agent if context.config.by_token else None
+        self._token_origin = context.origin if context.config.by_token else None
 
     def add(self, session: str, turn: TranscriptLine) -> None:
         if not turn.text.strip():
             return
         session, turn = validate.redact_or_withhold(session)[0], redact_turn(turn)
+        turn = turn.replace(agent=self._token_agent, origin=self._token_origin)
         self._session_writer(session).pending.append(transcript.assign_id(turn, session, self._seen))
         self._waiting_turns += 1
         self._waiting_chars += len(turn.text)

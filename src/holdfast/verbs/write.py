@@ -12,7 +12,7 @@ from holdfast.context.sync import WrittenNote
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
 from holdfast.formats import versions
 from holdfast.formats.versions import Draft, ParsedNote
-from holdfast.models import SCOPES, Source, Stored, parse_tags
+from holdfast.models import SCOPES, Source, Stored, least_trusted, parse_tags
 from holdfast.safety import validate
 from holdfast.store.interface import Changed, NoteWrite
 from holdfast.verbs import archive, quarantine
@@ -125,6 +125,8 @@ def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]
 def _find_source(context: Context, origin: str | None, made_from: object) -> Source:
     """Return who says a text, and what it was made from."""
     name = validate.check_origin(context.origin if origin is None else origin)
+    if context.config.by_token:
+        name = least_trusted(context.origin, name)
     context.check_caller_names()
     if made_from is not None and made_from != ():
         return quarantine.find_source(context, name, made_from)

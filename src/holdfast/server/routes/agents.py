@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
+from holdfast.access.grants import KINDS, MAX_GRANTS, PROJECT, REPOSITORY, SESSION, make_grants
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify
-from holdfast.ledger.agents import Agent
+from holdfast.ledger.agents import Agent, Grant
 from holdfast.ledger.audit import Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
@@ -22,8 +23,20 @@ _MANAGE = "agents.manage"
 TokenDays = Annotated[int, Meta(description="How long the token lasts; otherwise without end.", ge=1, le=36_500)]
 ActionName = Literal[
     "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "audit.read",
-    "agents.manage", "roles.read", "metrics.read", "github.review", "dispatch", "done.read", "done.write",
+    "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment", "github.review.approve",
+    "github.review.request_changes", "dispatch", "done.read", "done.write",
 ]  # fmt: skip
+
+
+GrantKind = Annotated[Literal["project", "session", "repository"], choices("What the pattern names.", KINDS)]
+Pattern = Annotated[
+    str,
+    Meta(
+        description="A project or session, such as `acme-*`, or a repository, such as `acme/*`; `*` is any characters.",
+        pattern="^[A-Za-z0-9._*-]{1,128}(/[A-Za-z0-9._*-]{1,100})?$",
+    ),
+]
+Patterns = Annotated[list[Pattern], Meta(max_length=MAX_GRANTS)]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -35,6 +48,9 @@ class AddAgent(RequestModel, kw_only=True):
     name: AgentName
     role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
     days: TokenDays | UnsetType = UNSET
+    projects: Annotated[Patterns, Meta(description="Projects that it reaches.")] = []
+    sessions: Annotated[Patterns, Meta(description="Sessions that it reaches beside its own.")] = []
+    repositories: Annotated[Patterns, Meta(description="Repositories that it may review.")] = []
 
 
 class RotateToken(RequestModel, kw_only=True):
@@ -45,6 +61,16 @@ class RotateToken(RequestModel, kw_only=True):
 
 class RevokeAgent(RequestModel, kw_only=True):
     name: AgentName
+
+
+class ListGrants(RequestModel, kw_only=True):
+    name: AgentName
+
+
+class ChangeGrant(RequestModel, kw_only=True):
+    name: AgentName
+    kind: GrantKind
+    pattern: Pattern
 
 
 class ListAudit(RequestModel, kw_only=True):
@@ -63,6 +89,13 @@ class AgentInfo(ResponseModel, kw_only=True):
     state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
     created: str
     tokens: list[dict[str, Any]]
+    grants: list[Grant]
+
+
+class AgentGrants(ResponseModel, kw_only=True):
+    agent: str
+    role: str
+    grants: Annotated[list[Grant], Meta(description="The agent's own; its role may name more.")]
 
 
 class AgentPage(ResponseModel, kw_only=True):
@@ -94,7 +127,8 @@ def list_agents(request: AuthorizedRequest, params: ListAgents) -> AgentPage:
 
 def add_agent(request: AuthorizedRequest, params: AddAgent) -> Reply:
     days = None if params.days is UNSET else params.days
-    agent, token = request.gate.add(params.name, params.role, days, permit=request.permit)
+    granted = make_grants({PROJECT: params.projects, SESSION: params.sessions, REPOSITORY: params.repositories})
+    agent, token = request.gate.add(params.name, params.role, days, granted=granted, permit=request.permit)
     return Reply(body=NewToken(agent=agent.name, role=agent.role, token=token), status=201)
 
 
@@ -116,6 +150,22 @@ def revoke_agent(request: AuthorizedRequest, params: RevokeAgent) -> AgentInfo:
     if params.name == request.caller.agent:
         raise Conflict("nobody shuts themselves out over HTTP", "Ask with the token of another who may manage agents")
     return _info(request.gate.revoke(params.name, permit=request.permit))
+
+
+def list_grants(request: AuthorizedRequest, params: ListGrants) -> AgentGrants:
+    return _grants(request.gate.agent(params.name))
+
+
+def add_grant(request: AuthorizedRequest, params: ChangeGrant) -> AgentGrants:
+    return _grants(request.gate.grant(params.name, params.kind, params.pattern, permit=request.permit))
+
+
+def remove_grant(request: AuthorizedRequest, params: ChangeGrant) -> AgentGrants:
+    return _grants(request.gate.ungrant(params.name, params.kind, params.pattern, permit=request.permit))
+
+
+def _grants(agent: Agent) -> AgentGrants:
+    return AgentGrants(agent=agent.name, role=agent.role, grants=list(agent.grants))
 
 
 def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
@@ -147,9 +197,15 @@ def _info(agent: Agent) -> AgentInfo:
         for one in agent.tokens
     ]  # fmt: skip
     state: Any = agent.state(dates.clock())
-    return AgentInfo(name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens)
+    return AgentInfo(
+        name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens,
+        grants=list(agent.grants),
+    )  # fmt: skip
 
 
+_GRANTS_EXAMPLE = {
+    "agent": "reviewer", "role": "code-review-engineer", "grants": [{"kind": "repository", "pattern": "acme/*"}],
+}  # fmt: skip
 _TOKEN_EXAMPLE = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d02ma_..."}
 
 ROUTES = (
@@ -161,7 +217,8 @@ ROUTES = (
     Route(
         "POST", "/agents", add_agent,
         action=_MANAGE, summary="let an agent in; its token is shown this once",
-        params=AddAgent, reads=JSON, example={"name": "reviewer", "role": "code-review-engineer"},
+        params=AddAgent, reads=JSON,
+        example={"name": "reviewer", "role": "code-review-engineer", "repositories": ["acme/*"]},
         answers=NewToken, status=201, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
     ),
     Route(
@@ -174,6 +231,22 @@ ROUTES = (
         "DELETE", "/agents/{name}", revoke_agent,
         action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
         params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True,
+    ),
+    Route(
+        "GET", "/agents/{name}/grants", list_grants,
+        action=_MANAGE, summary="the projects, sessions and repositories that an agent reaches",
+        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE,
+    ),
+    Route(
+        "POST", "/agents/{name}/grants", add_grant,
+        action=_MANAGE, summary="let an agent reach what fits a pattern, from its next request on",
+        params=ChangeGrant, reads=JSON, example={"kind": "repository", "pattern": "acme/*"},
+        answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, replay=REPLAY_WHOLE, records_decision=True,
+    ),
+    Route(
+        "DELETE", "/agents/{name}/grants", remove_grant,
+        action=_MANAGE, summary="take a grant back, named by exactly its pattern",
+        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True,
     ),
     Route(
         "GET", "/roles", list_roles,

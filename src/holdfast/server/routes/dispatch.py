@@ -14,7 +14,7 @@ from holdfast.access.policy import Role, denial_reason
 from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
 from holdfast.server.gateway import Target
 from holdfast.server.idempotency import KEY_HEADER, Replay
-from holdfast.server.models import OtherAgent, RequestModel, ResponseModel, choices
+from holdfast.server.models import NAME_PATTERN, OtherAgent, RequestModel, ResponseModel, choices
 from holdfast.server.route import JSON, READ, AuthorizedRequest, Route
 
 _MAX_CHARS = 9000
@@ -24,6 +24,10 @@ _WEBHOOK_SECONDS = 10.0
 
 class Dispatch(RequestModel, kw_only=True):
     agent: OtherAgent | UnsetType = UNSET
+    project: Annotated[
+        str,
+        Meta(description="The task's project; the agent is granted it, which takes `agents.manage` too.", pattern=NAME_PATTERN),
+    ] | UnsetType = UNSET  # fmt: skip
     task: Annotated[str, Meta(description="What is to be done; handed on as it is.", min_length=1, max_length=100_000)]
     budget: Annotated[int, Meta(description="Most characters of memory; otherwise 9000.", ge=750, le=_MAX_CHARS)] = _MAX_CHARS
     to: Annotated[
@@ -51,6 +55,10 @@ class Dispatched(ResponseModel, kw_only=True):
 def dispatch(request: AuthorizedRequest, params: Dispatch) -> Dispatched:
     """Compose what the agent should know, and hand it over."""
     agent = _receiving_agent(request)
+    if params.project is not UNSET:
+        request.gate.grant_dispatched_project(
+            request.caller, agent.agent, params.project, route=request.route.name, request=request.id
+        )
     dispatched = Dispatched(
         agent=agent.agent, task=params.task, role_context=_compose(request, params, agent), delivered="caller",
         request_id=request.id,
@@ -93,7 +101,7 @@ def _compose(request: AuthorizedRequest, params: Dispatch, agent: Caller) -> Rol
 
 def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, role: Role, context: RoleContext) -> None:
     """Brief the agent's own scope within the budget. Reading it is a decision of its own, with an audit row."""
-    about = {} if agent is request.caller else {"name": agent.agent}
+    about: dict[str, Any] = {} if agent is request.caller else {"name": agent.agent}
     request.gateway.gate.allow(request.caller, READ, "agent", route=request.route.name, request=request.id, **about)
     reason = denial_reason(role, READ, "agent")  # an agent is not shown what it may not read itself
     if reason:

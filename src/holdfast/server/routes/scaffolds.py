@@ -40,7 +40,9 @@ def make_boot(request: AuthorizedRequest, params: MakeBoot) -> Boot:
     """Return the start-up text. To have scaffolds made first the caller must be allowed to write, a decision of its own."""
     if params.scaffolds:
         scope = "agent" if params.scope is UNSET else params.scope
-        request.gateway.gate.allow(request.caller, WRITE, scope, route=request.route.name, request=request.id)
+        request.gateway.gate.allow(
+            request.caller, WRITE, scope, named=request.named, route=request.route.name, request=request.id
+        )
         request.target.must_name(scope)
     return request.memory.boot(**params.given("scope", "cap", "scaffolds"))
 

@@ -411,7 +411,6 @@ def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe
 
 def _excerpt(context: Context, match: Match) -> NoteView | None:
     """Return the turns around one that answers, each whole: the one that matched, then those after and before it that fit."""
-    from holdfast.safety.trust import ROLES
     from holdfast.verbs.history import expand
 
     try:
@@ -424,12 +423,12 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
     room, taken = max(_EXCERPT_CHARS, min(len(turns[at].text), _LONGEST_TURN)), {}
     for number in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
         turn = turns[number]
-        if number != at and (turn.role in ("tool", "system") or ROLES[turn.role] in context.config.quarantine):
+        if number != at and (turn.role in ("tool", "system") or turn.origin in context.config.quarantine):
             continue
         text = validate.hide_secrets(turn.text).strip()
         is_small_talk = len(text.split()) < 4 and number != at
         if not is_small_talk and len(text) <= room:
-            taken[number] = f"{turn.speaker or turn.role}: {text}"
+            taken[number] = f"{turn.spoken_by}: {text}"
             room -= len(text)
     if at not in taken:
         return None
