@@ -11,6 +11,7 @@ from collections import Counter
 from zlib import crc32
 
 from holdfast.base.ids import FileId, file_fingerprint
+from holdfast.base.record import Record
 from holdfast.index.results import IndexedFile
 from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
 from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
+    from holdfast.postgres.connection import Result
 
     Sql = Mapping[str, str]
     FolderKey = tuple[str, str]  # scope and part
@@ -177,6 +179,14 @@ class Change:
             self._db.execute(self._sql["add_words"], {"terms": terms, "now_codes": now, "past_codes": past})
 
 
+class _Lookup(Record):
+    """The results of the statements about one folder, which the server answers together with those of the others."""
+
+    locked: Result
+    indexed: Result
+    stored: Result | None
+
+
 class _Folders:
     """The folders that one transaction changes: locked in order, their files looked up at once, their counts written once."""
 
@@ -189,19 +199,27 @@ class _Folders:
         self.stored: dict[tuple[str, str, str], FileId] = {}
         self._mixes: dict[int, int] = {}
         self._counts: dict[int, Counter[str]] = {}
-        for (scope, part), of_folder in files.items():
-            self._lock(scope, part, of_folder)
+        queued = {key: self._queue_lookup(*key, of_folder) for key, of_folder in files.items()}  # one round trip for all
+        for key, lookup in queued.items():
+            self._read_lookup(*key, lookup)
 
-    def _lock(self, scope: str, part: str, files: FilesOfFolder) -> None:
+    def _queue_lookup(self, scope: str, part: str, files: FilesOfFolder) -> _Lookup:
+        """Queue the statements that lock a folder and look its files up."""
         key = {"scope": scope, "part": part}
-        locked = self._db.execute(self._sql["lock_folder"], {**key, "docs": len(files.names), "passages": files.passages})
-        indexed = self._db.execute(self._sql["indexed_files"], {**key, "doc_names": files.names})
-        stored = self._db.execute(self._sql["stored_files"], {**key, "doc_names": files.names}) if self._checks_store else None
-        folder, doc_ids, passage_ids = locked.fetchone()
+        names = {**key, "doc_names": files.names}
+        return _Lookup(
+            locked=self._db.execute(self._sql["lock_folder"], {**key, "docs": len(files.names), "passages": files.passages}),
+            indexed=self._db.execute(self._sql["indexed_files"], names),
+            stored=self._db.execute(self._sql["stored_files"], names) if self._checks_store else None,
+        )
+
+    def _read_lookup(self, scope: str, part: str, lookup: _Lookup) -> None:
+        folder, doc_ids, passage_ids = lookup.locked.fetchone()
         self.ids[scope, part] = folder
         self.doc_ids[:0], self.passage_ids[:0] = doc_ids[::-1], passage_ids[::-1]
-        self.indexed.update({(folder, name): IndexedFile(*row) for name, *row in indexed.fetchall()})
-        self.stored.update({(scope, part, name): FileId(*id) for name, *id in (stored.fetchall() if stored else ())})
+        self.indexed.update({(folder, name): IndexedFile(*row) for name, *row in lookup.indexed.fetchall()})
+        stored = lookup.stored.fetchall() if lookup.stored else ()
+        self.stored.update({(scope, part, name): FileId(*id) for name, *id in stored})
 
     def mix(self, folder: int, mix: int) -> None:
         self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
