@@ -64,6 +64,7 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    operator_token_file: str | None = None
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -164,6 +165,13 @@ SETTINGS = (
     ),
     Setting(
         "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
+    ),
+    Setting(
+        "serve.operator_token_file",
+        "operator_token_file",
+        str,
+        "the file with the first operator's token; if it is missing, the first start writes one there",
+        env="HOLDFAST_OPERATOR_TOKEN_FILE",
     ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(

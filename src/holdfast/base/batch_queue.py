@@ -5,7 +5,8 @@ from __future__ import annotations
 from copy import copy
 from threading import Condition, Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from holdfast.errors import Busy, HoldfastError, Unsure
 
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+_queues: WeakSet[BatchQueue[Any, Any]] = WeakSet()  # of this process
+_queues_lock = Lock()
+
+
+def count_waiting() -> int:
+    """Return the number of items that wait for the next batch in all queues of this process."""
+    with _queues_lock:
+        return sum([len(queue) for queue in _queues])
 
 
 class BatchQueue(Generic[Item, Result]):
@@ -36,6 +47,8 @@ class BatchQueue(Generic[Item, Result]):
         self._gathering: _Entry[Item, Result] | None = None
         self._sizes = (1, 1)  # of the last two batches
         self._waiting: list[_Entry[Item, Result]] = []
+        with _queues_lock:
+            _queues.add(self)
 
     def __len__(self) -> int:
         """Return the number of items that wait for the next batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
@@ -16,7 +17,9 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from holdfast.server import problem
+from holdfast.errors import DiskTrouble, HoldfastError
+from holdfast.server import gauges, problem
+from holdfast.server.health import OutageLog
 from holdfast.server.hosts import HostMiddleware
 from holdfast.server.logs import Logs, RequestRecord
 from holdfast.server.mcp import PATH as MCP_PATH
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from holdfast.server.gateway import Gateway
 
+_WATCH_SECONDS = 1.0
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -42,8 +46,14 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.lifespan():
-            yield
+        watch = asyncio.create_task(_watch(pipeline, OutageLog(logs)))
+        try:
+            async with mcp.lifespan():
+                yield
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+        gauges.publish(gateway)
         await pipeline.close()
 
     app = Starlette(
@@ -58,6 +68,19 @@ def create_app(
     app.router.default = pipeline.refuse_path
     app.state.pipeline = pipeline
     return app
+
+
+async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
+    """Publish the gauges of this process every second, and log outages; of several workers, the first logs for all."""
+    gateway = pipeline.gateway
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        try:
+            await pipeline.threads(lambda: gauges.publish(gateway))
+            if gateway.worker == 0:
+                outages.update(await pipeline.threads(gateway.health.find_problems))
+        except HoldfastError:
+            continue  # the settings cannot be read at the moment: every request says so
 
 
 class RequestMiddleware:
@@ -98,6 +121,8 @@ class RequestMiddleware:
     def _problem(self, error: Exception, record: RequestRecord, headers: Headers) -> Response:
         with_parts = headers.get(problem.PARTS, "").strip() == "parts"
         status, body, more = problem.of(error, record.id, with_parts)
+        if isinstance(error, DiskTrouble) and error.full:
+            self._gateway.record_disk_trouble()
         if status == 500:
             record.failure = [type(error).__name__, *problem.where(error)]
         record.outcome = body["code"]
