@@ -23,7 +23,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
 )  # fmt: skip
 MASK = "********"  # shown instead of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read")  # fields that may contain a password
+ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint")  # fields that may contain a password
 
 
 class Setting(Record):
@@ -65,6 +65,8 @@ class Config(Record):
     embedder: str = "default"
     embed_key: str | None = None
     operator_token_file: str | None = None
+    otel_endpoint: str | None = None
+    otel_service: str = "holdfast"
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -173,6 +175,14 @@ SETTINGS = (
         "the file with the first operator's token; if it is missing, the first start writes one there",
         env="HOLDFAST_OPERATOR_TOKEN_FILE",
     ),
+    Setting(
+        "otel.endpoint",
+        "otel_endpoint",
+        str,
+        "the OTLP/HTTP collector that the gateway sends traces to; needs holdfast[otel]",
+        env="OTEL_EXPORTER_OTLP_ENDPOINT",
+    ),
+    Setting("otel.service_name", "otel_service", str, "the name of the gateway in traces", env="OTEL_SERVICE_NAME"),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(
         "serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", minimum=2

@@ -73,7 +73,9 @@ def test_a_token_that_came_too_late_is_said_to_be_invalid(home, tmp_path, store)
     file = tmp_path / "token"
     file.write_text(make_token().token)
     with started(home, tmp_path, *store, "--operator-token-file", str(file)) as one:
-        assert "there are agents already" in one.line("operator token") and "agent rotate operator" in one.line("operator token")
+        assert "there are agents already" in one.line("operator token") and "agent rotate operator" in one.line(
+            "operator token"
+        )
         assert one.stop() == 0
 
 
@@ -97,7 +99,9 @@ def test_of_many_that_start_at_once_all_end_with_the_one_token_that_is_valid(hom
     for folder in folders:
         folder.mkdir(exist_ok=True)
     with ThreadPoolExecutor(8) as crowd:
-        results = list(crowd.map(lambda pair: ensure_operator(pair[0], str(pair[1] / "token")), zip(gates, folders, strict=True)))
+        results = list(
+            crowd.map(lambda pair: ensure_operator(pair[0], str(pair[1] / "token")), zip(gates, folders, strict=True))
+        )
     left = {path.read_text().strip() for path in tmp_path.glob("replica*/*")}
     assert len(left) == 1 and gates[0].identify(left.pop()).agent == "operator"
     assert sum(one.written for one in results) == 1 and [agent.name for agent in gates[0].agents()] == ["operator"]

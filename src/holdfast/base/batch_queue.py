@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
+from holdfast.base import tracing
 from holdfast.errors import Busy, HoldfastError, Unsure
 
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ class BatchQueue(Generic[Item, Result]):
         Two items with the same key are written in different batches, in their order. Raises Busy if no batch has taken the
         item within `timeout` seconds; once a batch has, the caller waits for its result.
         """
+        with tracing.span("write_queue.submit"):
+            return self._submit(item, key, timeout)
+
+    def _submit(self, item: Item, key: Hashable, timeout: float | None) -> Result:
         entry = _Entry[Item, Result](item, key, Condition(self._lock))
         with self._lock:
             self._waiting.append(entry)

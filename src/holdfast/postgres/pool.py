@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed
 
+from holdfast.base import tracing
 from holdfast.base.fork import on_fork
 from holdfast.errors import Busy
 from holdfast.postgres.connection import Connection
@@ -156,6 +157,10 @@ class Pool:
 
     def acquire(self, end: float, tenant: str = "") -> Connection:
         """Return a connection that seems alive; wait until `end` (time.monotonic) for one to be released."""
+        with tracing.span("postgres.acquire_connection"):
+            return self._acquire(end, tenant)
+
+    def _acquire(self, end: float, tenant: str) -> Connection:
         thread = threading.get_ident()
         within_limit = self.share.acquire(end, tenant)
         try:

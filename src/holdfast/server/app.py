@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from holdfast.server.gateway import Gateway
+    from holdfast.server.otel import Tracing
 
 _WATCH_SECONDS = 1.0
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -42,6 +43,7 @@ def create_app(
     """Return the gateway as an ASGI app."""
     logs = logs or Logs(None)
     pipeline = Pipeline(gateway)
+    tracing = _start_tracing(gateway, logs)
     mcp = McpEndpoint(pipeline, hosts, origins, logs)
 
     @asynccontextmanager
@@ -55,11 +57,13 @@ def create_app(
             await asyncio.wait([watch])
         gauges.publish(gateway)
         await pipeline.close()
+        if tracing is not None:
+            tracing.close()
 
     app = Starlette(
         routes=[*ROUTES, starlette.routing.Route(MCP_PATH, mcp)],
         middleware=[
-            Middleware(RequestMiddleware, gateway=gateway, logs=logs),
+            Middleware(RequestMiddleware, gateway=gateway, logs=logs, tracing=tracing),
             Middleware(HostMiddleware, hosts=hosts, origins=origins),
         ],
         lifespan=lifespan,
@@ -68,6 +72,19 @@ def create_app(
     app.router.default = pipeline.refuse_path
     app.state.pipeline = pipeline
     return app
+
+
+def _start_tracing(gateway: Gateway, logs: Logs) -> Tracing | None:
+    """Send traces to the collector that the settings name; without one, nothing of OpenTelemetry is imported."""
+    if not gateway.settings.otel_endpoint:
+        return None
+    try:
+        from holdfast.server import otel
+    except ImportError:
+        message = "traces are not sent: OpenTelemetry is not installed"
+        logs.log("warning", event="traces", message=message, fix="pip install 'holdfast[otel]'")
+        return None
+    return otel.start(gateway.settings)
 
 
 async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
@@ -86,8 +103,8 @@ async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
 class RequestMiddleware:
     """Give each request an id, answer every error as problem+json, and log and count each answer."""
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, logs: Logs) -> None:
-        self._app, self._gateway, self._logs = app, gateway, logs
+    def __init__(self, app: ASGIApp, gateway: Gateway, logs: Logs, tracing: Tracing | None) -> None:
+        self._app, self._gateway, self._logs, self._tracing = app, gateway, logs, tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,6 +121,13 @@ class RequestMiddleware:
             await send(message)
 
         begun = time.monotonic()
+        trace = self._tracing.request(record, headers) if self._tracing else nullcontext()
+        with trace:
+            await self._answer(scope, receive, send_recorded, record, headers, begun)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send_recorded: Send, record: RequestRecord, headers: Headers, begun: float
+    ) -> None:
         try:
             await self._app(scope, receive, send_recorded)
         except ClientDisconnect:
