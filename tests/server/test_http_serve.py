@@ -37,7 +37,7 @@ class Process:
         )  # fmt: skip
         if terminal:
             os.close(slave)
-            self.process.stdout = open(master, encoding="utf-8")
+            self.process.stdout = os.fdopen(master, encoding="utf-8")
         self.home, self.log, self.said = Path(home), [], []
         self._readers = [
             threading.Thread(target=self._read, args=(stream, kept))
@@ -102,7 +102,8 @@ def started(home, tmp_path, *words, **given):
 def test_the_first_start_writes_the_operators_token_to_a_file_and_no_log_has_it(home, tmp_path):
     with started(home, tmp_path) as one:
         token = one.token
-        assert str(home / "operator-token") in one.line("operator token") and (home / "operator-token").stat().st_mode & 0o777 == 0o600
+        file = home / "operator-token"
+        assert str(file) in one.line("operator token") and file.stat().st_mode & 0o777 == 0o600
         client = Client(one.port, token)
         assert client.post("/gateway/memory", {"key": "k", "value": "Harbour words."}).status == 200
         assert one.stop() == 0
