@@ -86,7 +86,8 @@ def test_every_metric_is_on_the_dashboard():
 
 
 def test_the_page_about_operations_lists_every_metric_with_its_type_and_labels(exposed):
-    rows = re.findall(r"^\| `(holdfast_\w+)` \| (\w+)(?: by ([\w, ]+))?: (.+) \|$", (DEPLOY / "../operations.md").read_text(), re.M)
+    page = (DEPLOY / "../operations.md").read_text()
+    rows = re.findall(r"^\| `(holdfast_\w+)` \| (\w+)(?: by ([\w, ]+))?: (.+) \|$", page, re.M)
     assert {name: (kind, text) for name, kind, _, text in rows} == METRICS
     labels = collect_labels(exposed)
     for name, kind, told, _ in rows:
@@ -120,5 +121,6 @@ def test_promtool_accepts_the_rules_the_configuration_and_the_metrics(exposed):
         (["check", "config", "--syntax-only", "prometheus.yaml"], None),
         (["check", "metrics"], exposed),
     ):
-        done = subprocess.run([PROMTOOL, *words], input=given, capture_output=True, text=True, cwd=DEPLOY, timeout=60, check=False)
+        words = [PROMTOOL, *words]
+        done = subprocess.run(words, input=given, capture_output=True, text=True, cwd=DEPLOY, timeout=60, check=False)
         assert done.returncode == 0 and "error" not in done.stderr.lower(), (words, done.stdout + done.stderr)
