@@ -101,7 +101,7 @@ def run_gateway(command: list[str], environment: dict[str, str], cwd: str) -> Ch
 
 
 def _read_address(stream: IO[str]) -> dict[str, str]:
-    """Return the URL and the token that `serve --json` prints."""
+    """Return the URL that `serve --json` prints, and the token from the file that it names."""
     text = ""
     for line in stream:
         text += line
@@ -109,7 +109,7 @@ def _read_address(stream: IO[str]) -> dict[str, str]:
             address: dict[str, str] = json.loads(text)
         except ValueError:
             continue
-        return address
+        return {**address, "token": Path(address["token_file"]).read_text(encoding="utf-8").strip()}
     raise AssertionError(f"it did not begin to answer: {text[-300:]}")
 
 

@@ -117,7 +117,7 @@ def _marks(path):
 @pytest.fixture(autouse=True)
 def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
     """Set HOME to a folder of the test, clear all settings, and check that the real ~/.holdfast does not change."""
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in config.AGENTS]:
+    for name in [name for name in os.environ if name.startswith(("HOLDFAST_", "OTEL_")) or name in config.AGENTS]:
         monkeypatch.delenv(name)  # also the variables of coding agents: commands of the tests count as a person's
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # tests about meaning request models; the others are faster without them
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))

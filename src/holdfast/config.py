@@ -23,7 +23,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
 )  # fmt: skip
 MASK = "********"  # shown instead of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read")  # fields that may contain a password
+ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint")  # fields that may contain a password
 
 
 class Setting(Record):
@@ -64,6 +64,7 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    operator_token_file: str | None = None
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -71,6 +72,8 @@ class Config(Record):
     github_token: str | None = None
     webhook: str | None = None
     webhook_key: str | None = None
+    otel_endpoint: str | None = None
+    otel_service: str = "holdfast"
     url: str | None = None
     token: str | None = None
     audit_mode: str = "best-effort"
@@ -165,6 +168,13 @@ SETTINGS = (
     Setting(
         "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
     ),
+    Setting(
+        "serve.operator_token_file",
+        "operator_token_file",
+        str,
+        "the file with the first operator's token; if it is missing, the first start writes one there",
+        env="HOLDFAST_OPERATOR_TOKEN_FILE",
+    ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(
         "serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", minimum=2
@@ -178,6 +188,14 @@ SETTINGS = (
     Setting("github.token", "github_token", str, "the token they are posted with", env="HOLDFAST_GITHUB_TOKEN"),
     Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", env="HOLDFAST_WEBHOOK"),
     Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", env="HOLDFAST_WEBHOOK_KEY"),
+    Setting(
+        "otel.endpoint",
+        "otel_endpoint",
+        str,
+        "the OTLP/HTTP collector that the gateway sends traces to; needs holdfast[otel]",
+        env="OTEL_EXPORTER_OTLP_ENDPOINT",
+    ),
+    Setting("otel.service_name", "otel_service", str, "the name of the gateway in traces", env="OTEL_SERVICE_NAME"),
 )
 
 

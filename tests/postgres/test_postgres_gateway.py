@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import postgres_server
 import psycopg
@@ -140,13 +141,13 @@ def test_two_replicas_agree_at_once(home, tmp_path, postgres_url):
                 assert client.get("/gateway/memory").code == "unauthenticated"
             assert there.get("/audit/verify").json["ok"] is True
             assert (one.stop(), two.stop()) == (0, 0)
-            assert "token" not in json.loads(two.said[0])
+            assert "token_file" not in json.loads(two.said[0]) and not (tmp_path / "other" / "operator-token").exists()
 
 
 @pytest.mark.battery
 @pytest.mark.promise("A1")
 @pytest.mark.promise("A7")
-def test_ten_replicas_start_at_once_on_an_empty_database_and_one_shows_the_operators_token(tmp_path, empty_postgres_url):
+def test_ten_replicas_start_at_once_on_an_empty_database_and_one_writes_the_operators_token(tmp_path, empty_postgres_url):
     words = [*HOLDFAST, "serve", "--port", "0", "--json", "--store", empty_postgres_url, "--home"]
     ten = [
         subprocess.Popen([*words, str(tmp_path / f"home{one}")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -154,7 +155,9 @@ def test_ten_replicas_start_at_once_on_an_empty_database_and_one_shows_the_opera
     ]
     try:
         said = [json.loads(one.stdout.readline()) for one in ten]
-        (shown,) = [one["token"] for one in said if "token" in one]
+        (written,) = [one["token_file"] for one in said if "token_file" in one]
+        assert [str(path) for path in tmp_path.glob("home*/operator-token*")] == [written]
+        shown = Path(written).read_text().strip()
         for one in (said[0], said[9]):
             port = int(one["url"].rpartition(":")[2])
             assert Client(port, shown).get("/gateway/memory").status == 200

@@ -37,6 +37,8 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "ledger/idempotency.py": "the signs of processes, among the locks",
     "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
+    "access/operator_token.py": "the first operator's token, in the file that the operator names or in the home",
+    "server/gauges.py": "/proc, for the memory of this process",
     "config.py": "reads config.toml",
     "file_edit/file.py": "files of other programs that an install or a render edits, and the records of the edits",
     "clients/__init__.py": "reads which clients there are, and the rubric",
@@ -246,6 +248,7 @@ def test_only_the_store_renames_or_removes_memory_files():
         "ledger/idempotency.py",  # the file of a process that has ended
         "ledger/secret_file.py",  # a secret of the home, when it is created
         "file_edit/file.py",  # the user's files that an install or a render edits
+        "access/operator_token.py",  # the file with the first operator's token
         "cli/commands/config.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor
         "cli/commands/export.py",  # the file that an export is written to

@@ -9,7 +9,7 @@ from holdfast.access import grants, tokens
 from holdfast.access.grants import NOTHING, NamedResources
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
 from holdfast.access.roles import Roles
-from holdfast.base import dates, failure_log
+from holdfast.base import dates, failure_log, totals
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Unrecorded, UsageError, command
 from holdfast.ledger.audit import Decision
@@ -111,6 +111,7 @@ class AccessGate:
         if stored.revoked is not None:
             raise tokens.invalid_token_error("this token was revoked")
         if stored.expires is not None and stored.expires <= dates.clock():
+            totals.add("holdfast_expired_token_requests_total")
             raise tokens.invalid_token_error("this token has expired")
         return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id, grants=stored.grants)
 
@@ -260,9 +261,15 @@ class AccessGate:
             if not grants.is_granted(self.role(agent.role), receiver, grants.PROJECT, project):
                 self.grant(name, grants.PROJECT, project, permit=permit)
 
-    def first_token(self) -> str | None:
-        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it."""
-        new, now = tokens.make_token(), int(dates.clock())
+    def has_agents(self) -> bool:
+        """Return whether there is any agent, also one that was revoked."""
+        return self.ledger.agents.exist()
+
+    def first_token(self, token: str | None = None) -> str | None:
+        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it.
+
+        The token is a new one, or the one given."""
+        new, now = tokens.make_token() if token is None else tokens.parse_token(token), int(dates.clock())
         with self._recorded_change(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
             is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)
         return new.token if is_first else None

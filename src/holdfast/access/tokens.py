@@ -37,6 +37,11 @@ def make_token() -> NewToken:
     return NewToken(token, TokenDigest(id, digest(token)))
 
 
+def parse_token(token: str) -> NewToken:
+    """Return a token that was made elsewhere, in the form in which it is stored; raises Unauthenticated."""
+    return NewToken(token, TokenDigest(parse_token_id(token), digest(token)))
+
+
 def digest(token: str) -> bytes:
     """Return the digest that is stored instead of a token."""
     return sha256(token.encode("ascii")).digest()

@@ -323,8 +323,12 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                     "--allow-host", "NAME", "a name it goes by besides loopback's; give it again for several", repeatable=True
                 ),
                 Option("--allow-origin", "ORIGIN", "pages that may ask, such as https://a.example", repeatable=True),
-                Option("--workers", "N", "so many processes on one port; limits and counts are each one's", is_integer=True),
+                Option("--workers", "N", "so many processes on one port; limits are each one's", is_integer=True),
                 Option("--json-logs", "", "the log as JSON also on a terminal"),
+                Option(
+                    "--operator-token-file", "PATH",
+                    "the first operator's token is read from this file, or written there if the file is missing",
+                ),
             ),
             example="holdfast serve --port 0",
         ),

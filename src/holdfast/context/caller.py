@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import errors
+from holdfast.base import tracing
 from holdfast.context.purge_filter import PurgeFilter
 from holdfast.context.sync import ListingWriter, Sync
 from holdfast.errors import Disabled, NoScope, Template, UsageError, from_os, phrase
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
+
+
+_NOT_TRACED = ("__init__", "close")
 
 
 class Backend:
@@ -264,23 +268,26 @@ class Context:
 
 
 def typed_errors(cls: type[T]) -> type[T]:
-    """Let the public methods of a class raise errors of the operating system as Holdfast's own errors."""
+    """Let the public methods of a class raise errors of the operating system as Holdfast's own errors, and trace them."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
         if isinstance(method, property):
             setattr(cls, name, property(convert_errors(method.fget), doc=method.__doc__))
         elif callable(method):
-            setattr(cls, name, convert_errors(method))
+            setattr(cls, name, convert_errors(method, "" if name in _NOT_TRACED else f"{cls.__name__.lower()}.{name}"))
     return cls
 
 
-def convert_errors(method: Any) -> Any:
-    """Let a function raise errors of the operating system as Holdfast's own errors."""
+def convert_errors(method: Any, span: str = "") -> Any:
+    """Let a function raise errors of the operating system as Holdfast's own errors, in a span of this name."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return method(*args, **kwargs)
+            if not span:
+                return method(*args, **kwargs)
+            with tracing.span(span):
+                return method(*args, **kwargs)
         except OSError as error:
             raise from_os(error) from error
 

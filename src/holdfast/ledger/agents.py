@@ -116,6 +116,11 @@ class Agents:
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
         return {id: StoredToken(*fields, _parse_grants(grants)) for id, *fields, grants in rows}  # type: ignore[call-arg]
 
+    def count_expiring(self, now: float, seconds: float) -> int:
+        """Return how many agents have a valid token now and none that is valid after this many seconds."""
+        rows = self._database.read_current("agents.count_expiring", now=int(now), until=int(now + seconds))
+        return int(rows[0][0]) if rows else 0  # no rows: there is no ledger yet
+
     def add(
         self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, grants: tuple[Grant, ...] = (),
         decision: Decision,
@@ -141,9 +146,13 @@ class Agents:
 
         self._change(add_rows, decision)
 
+    def exist(self) -> bool:
+        """Return whether there is any agent."""
+        return bool(self._database.read_current("agents.any"))
+
     def add_first(self, name: str, *, role: str, token: TokenDigest, now: int, decision: Decision) -> bool:
         """Add the first agent; return False if there is any, also if another process was faster."""
-        if self._database.read_current("agents.any"):
+        if self.exist():
             return False
 
         def add_rows(transaction: Transaction) -> None:

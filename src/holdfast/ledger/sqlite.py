@@ -94,6 +94,10 @@ class SqliteLedger:
 
         return Agents(self.database, self.audit)
 
+    def check_ready(self) -> None:
+        """Raise if tokens cannot be looked up now; whether the disk takes writes is the caller's to check."""
+        self.agents.find_tokens([""])
+
     @property
     def done(self) -> Done:
         """Work that agents have done and need not do again."""

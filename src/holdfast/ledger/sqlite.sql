@@ -335,6 +335,12 @@ SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, ag
   (SELECT json_group_array(json_array(kind, pattern)) FROM grants WHERE grants.agent = agents.name)
 FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id IN (SELECT value FROM json_each(:ids));
 
+-- name: agents.count_expiring
+-- (by agent: a token that was replaced and ends after its grace needs no new one)
+SELECT count(*) FROM (
+  SELECT max(coalesce(expires, 9223372036854775807)) AS last FROM tokens WHERE revoked IS NULL GROUP BY agent
+) AS ends WHERE last > :now AND last <= :until;
+
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
 

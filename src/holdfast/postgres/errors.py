@@ -133,7 +133,9 @@ def _translate_state(error: psycopg.Error, state: str, url: str) -> HoldfastErro
     if state == "57014":
         return Busy("the database took longer than it may", "Ask for less, or set store.statement_seconds higher")
     if state.startswith("53"):
-        return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
+        trouble = DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
+        trouble.full = state == "53100"
+        return trouble
     if state.startswith(("58", "XX001", "XX002")):
         return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
     if refused := _find_refusal(state=state, url=url):

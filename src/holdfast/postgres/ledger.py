@@ -61,6 +61,12 @@ class PostgresLedger:
         """Why the ledger could not be read."""
         return self.database.unreadable
 
+    def check_ready(self) -> None:
+        """Raise if tokens cannot be looked up now, or if the server accepts no writes, as a standby does."""
+        self.agents.find_tokens([""])
+        if not self.database.read_any_tenant("accepts_writes")[0][0]:
+            raise Busy("the database accepts no writes", "Make it the primary, or correct store.url")
+
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """Return a lock between processes; entering it raises Busy after this many seconds."""
         return Lock(self._settings, name, seconds)

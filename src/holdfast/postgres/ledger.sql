@@ -170,9 +170,18 @@ SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NU
 SELECT shown.id, digest, expires, revoked, agent, role, tenant, grants FROM json_array_elements_text(:ids::json) AS shown (id),
   presented(shown.id);
 
+-- name: accepts_writes
+SELECT NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off';
+
 -- name: agents.touch_token
 -- (a row that is written again is as durable as this transaction)
 UPDATE tokens SET id = id WHERE id = :id RETURNING 1;
+
+-- name: agents.count_expiring
+-- (by agent: a token that was replaced and ends after its grace needs no new one)
+SELECT count(*) FROM (
+  SELECT max(coalesce(expires, 9223372036854775807)) AS last FROM tokens WHERE revoked IS NULL GROUP BY agent
+) AS ends WHERE last > :now AND last <= :until;
 
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;

@@ -15,21 +15,25 @@ from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import MissedDecisions
 from holdfast.api.memory import Memory, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
+from holdfast.base import totals
 from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.context.caller import Backend, Context, open_backend
 from holdfast.context.ledgers import Ledgers
-from holdfast.errors import HoldfastError, NoScope
+from holdfast.errors import HoldfastError, NoScope, no_space
 from holdfast.ledger.interface import Ledger
 from holdfast.models import SCOPES, Progress
+from holdfast.server.health import Health, check_disk
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import TenantRetention
+from holdfast.server.shared_counters import SharedCounters
 from holdfast.verbs.batching import WriteQueue
 
 CLIENT = "http"
 _OPEN_MEMORIES = 256  # of callers, each with its project and session
 _WRITER_LOCK_SECONDS = 2.0  # for a scope that another process holds: stores to other scopes wait meanwhile
-_READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock, and for how long its result is kept
+_READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock
+_FULL_SECONDS = 15.0  # after PostgreSQL refused a write for lack of space: only the next write shows whether it has space again
 
 
 class Target(Record):
@@ -49,17 +53,23 @@ class Target(Record):
 class Gateway:
     """One home or store, for many agents."""
 
-    def __init__(self, home: str | None = None, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, home: str | None = None, given: Mapping[str, Any] | None = None, *, shared: SharedCounters | None = None,
+        worker: int = 0,
+    ) -> None:  # fmt: skip
         self.home = config.find_home(home)
         self.given = dict(given or {})  # settings of the command line; they override those of the home
-        self.metrics = Metrics()
+        self.worker = worker  # its number among the processes that share the counters
+        self.metrics = Metrics(shared, worker)
+        self.metrics.skip(totals.read())  # of the parent process
         self._lock = threading.Lock()
         self._memories = MemoryCache(_OPEN_MEMORIES)
         self._backends = BackendPool(self._open_backend, _OPEN_MEMORIES)
         self._write_queues: dict[str, WriteQueue] = {}  # by tenant
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
-        self._ready_at = -1.0
+        self.health = Health(database=self._check_database, disk=self._check_disk)
+        self._refused_at: float | None = None  # when the database last refused a write for lack of space
         self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
 
@@ -131,11 +141,36 @@ class Gateway:
             known[key] = object(), self.config_of(caller).replace(allowed_scopes=scopes, read_only=read_only)
         return known[key]
 
-    def check_ready(self) -> None:
-        """Raise if no caller could be authenticated now; checked at most once a second, because the request needs no token."""
-        if time.monotonic() - self._ready_at > _READINESS_SECONDS:
-            self._readiness_ledgers.of(self.config().tenant).agents.find_tokens([""])
-            self._ready_at = time.monotonic()
+    # --- health and metrics -------------------------------------------------------------------------------------------
+
+    @property
+    def readiness_ledger(self) -> Ledger:
+        """Return the ledger of the gateway's own tenant, for calls that must not wait long."""
+        return self._readiness_ledgers.of(self.config().tenant)
+
+    def _check_database(self) -> None:
+        """Raise if no caller could be authenticated now, or if PostgreSQL accepts no writes."""
+        self.readiness_ledger.check_ready()
+
+    def _check_disk(self) -> None:
+        """Raise if memory cannot be written: the home's disk is full, or PostgreSQL's was just now."""
+        if not self.config().store:
+            check_disk(self.home)
+        elif self._refused_at is not None and time.monotonic() - self._refused_at < _FULL_SECONDS:
+            raise no_space("the database has run out of space")
+
+    def record_disk_trouble(self) -> None:
+        """Record that a request failed because the disk is full."""
+        self._refused_at = time.monotonic()
+
+    @contextmanager
+    def open_whole_memory(self) -> Iterator[Memory]:
+        """Open the memory of the gateway's own tenant in all scopes, to count what is in it."""
+        settings = self.config().replace(allowed_scopes=SCOPES, lock_seconds=1)
+        with self._memories.lend(
+            "whole", lambda: Memory(config=settings, project=self._no_project, origin="user", client=CLIENT)
+        ) as memory:
+            yield memory
 
     def close(self) -> None:
         """Close everything; requests under way finish first."""
@@ -159,6 +194,10 @@ class Gateway:
                     )  # fmt: skip
                     self._write_queues[tenant] = WriteQueue(context)
         return self._write_queues[tenant]
+
+    def count_waiting_stores(self) -> int:
+        """Return the number of notes in the write queues."""
+        return sum([len(queue) for queue in list(self._write_queues.values())])
 
     def _open_backend(self) -> Backend:
         return open_backend(self._config, agent=None, all_agents=False, progress=Progress())

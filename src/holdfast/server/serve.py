@@ -21,7 +21,9 @@ from holdfast.errors import Busy
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import LibraryLogHandler, Logs
+from holdfast.server.metrics import count_restart
 from holdfast.server.processes import Workers
+from holdfast.server.shared_counters import SharedCounters
 
 HOST = "127.0.0.1"
 PORT = 8710
@@ -34,36 +36,46 @@ _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-leng
 
 
 def serve(
-    make_app: Callable[[], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
-) -> None:
-    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free. Each of several workers makes an app of its own."""
+    make_app: Callable[[SharedCounters, int], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object],
+    workers: int = 1,
+) -> None:  # fmt: skip
+    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free.
+
+    Each of several workers makes an app of its own, from the counters that all of them share and its number."""
+    counters = SharedCounters(workers)
+
+    def restarted(code: int) -> None:
+        count_restart(counters)
+        logs.log("error", event="worker died", code=code)
+
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
         name = f"[{host}]" if ":" in host else host
         _on_signals(_exit)  # a caller who reads that it is ready may stop it at once
         ready(f"http://{name}:{sockets[0].getsockname()[1]}")
         if workers == 1:
-            _run(make_app, sockets[0], logs)
+            _run(make_app(counters, 0), sockets[0], logs)
         else:
             Workers(
                 workers,
-                lambda number: _run(make_app, _own_socket(sockets, number), logs),
-                lambda code: logs.log("error", event="worker died", code=code),
+                lambda number: _run(make_app(counters, number), _own_socket(sockets, number), logs),
+                restarted,
                 stack.close,
             ).run()
 
 
 def app_of(
-    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None
-) -> Starlette:
+    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None,
+    shared: SharedCounters | None = None, worker: int = 0,
+) -> Starlette:  # fmt: skip
     """Return the app for one home, or for the store that the settings or `given` name."""
-    return create_app(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
+    return create_app(Gateway(home, given, shared=shared, worker=worker), hosts=hosts, origins=origins, logs=logs)
 
 
-def _run(make_app: Callable[[], Starlette], listening: socket.socket, logs: Logs) -> None:
+def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
     """Answer in this process."""
     config = uvicorn.Config(
-        make_app(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
+        app, log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS, timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES, http=HeaderTimeout,
     )  # fmt: skip
