@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from holdfast.api.memory import context_of
+from holdfast.base import dates, totals
 from holdfast.errors import HoldfastError
 from holdfast.server import metrics as names
 from holdfast.server.metrics import Sample
