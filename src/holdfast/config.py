@@ -50,6 +50,8 @@ class Config(Record):
     client: str | None = None
     isolate_worktrees: bool = False
     note_bytes: int = 64 * 1024
+    inline_versions: int = 20
+    inline_bytes: int = 256 * 1024
     project_days: int = 90
     session_days: int = 14
     trash_days: int = 30
@@ -109,6 +111,22 @@ SETTINGS = (
     Setting("client.name", "client", str, "the program that is asking, kept with each version", env="HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", minimum=1, maximum=10 * 1024 * 1024),
+    Setting(
+        "notes.inline_versions",
+        "inline_versions",
+        int,
+        "most older versions in a note's own file; the rest are in history files",
+        minimum=1,
+        maximum=10_000,
+    ),
+    Setting(
+        "notes.inline_bytes",
+        "inline_bytes",
+        int,
+        "most bytes of older versions in a note's own file",
+        minimum=1024,
+        maximum=16 * 1024 * 1024,
+    ),
     Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
     Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", minimum=1),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
     from holdfast.index.sqlite import SqliteIndex
+    from holdfast.models import Version
     from holdfast.store.changes import ChangeDetector, FolderChange
     from holdfast.store.files import FileStore
     from holdfast.store.interface import FileContent, Store
@@ -190,10 +191,26 @@ class Sync:
         from holdfast.index.entries import note_entry
 
         entries = [
-            (note_entry(scope, name, note, file_id, newest_only=replaced is not None), replaced)
+            (
+                note_entry(scope, name, note, file_id, newest_only=True)
+                if replaced is not None
+                else note_entry(scope, name, note, file_id, older=self._read_older(scope, "notes", name, note)),
+                replaced,
+            )
             for name, note, file_id, replaced in written
         ]
         self._put(scope, "notes", entries)
+
+    def _read_older(self, scope: str, part: str, name: str, note: ParsedNote) -> list[Version] | None:
+        """Return the versions of a note in history files, newest first; None if the index has them."""
+        older = note.header.older
+        if older is None:
+            return []
+        if self._index.has_older_versions(scope, part, name, note.header.id, older.versions):
+            return None
+        from holdfast.store.note_history import older_versions
+
+        return [place.version for place in older_versions(self._store, scope, note)]
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Index a file that was just written."""
@@ -345,11 +362,17 @@ class Sync:
         from holdfast.index.entries import note_entry, unreadable_entry
 
         note = parse_note(content.data, content.modified)
+        try:
+            older = self._read_older(scope, part, name, note)
+        except HoldfastError as error:
+            return unreadable_entry(scope, part, name, content.file_id, problem=error.message)
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"
-            if receipt := self._purge_filter.find_receipt(path, [version.text for version in list_versions(note)]):
+            if receipt := self._purge_filter.find_receipt(
+                path, [version.text for version in [*list_versions(note), *(older or [])]]
+            ):
                 return unreadable_entry(scope, part, name, content.file_id, problem=CAME_BACK + receipt)
-        return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
+        return note_entry(scope, name, note, content.file_id, archived_as=archived_key, older=older)
 
     def _put(self, scope: str, part: str, entries: list[tuple[IndexEntry, FileId | None]]) -> None:
         """Put entries into the index, except those of files that changed meanwhile."""

@@ -280,6 +280,9 @@ class Index(Protocol):
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """Return the inode and the digest of an indexed file, or None."""
 
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""
 

@@ -410,6 +410,12 @@ class IndexQueries:
         file = self._find_file(scope, part, name)
         return (file.file_id.inode, file.digest) if file else None
 
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+        from holdfast.index.rows import has_older_rows  # not for a recall: it reads facts
+
+        return has_older_rows(self._find_file(scope, part, name), note_id, count)
+
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""
         return self._find_file(scope, part, name) is not None

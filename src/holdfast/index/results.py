@@ -63,6 +63,7 @@ class IndexedFile(Record):
     mix: int  # this file's share of its folder's fingerprint
     digest: str
     versions: int
+    note_id: str
 
     @property
     def file_id(self) -> FileId:

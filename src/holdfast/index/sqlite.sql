@@ -202,7 +202,7 @@ UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), pa
 WHERE id = :folder;
 
 -- name: indexed_file
-SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
+SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder AND name = :name;
 
 -- name: any_doc
 SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
@@ -245,34 +245,28 @@ INSERT INTO now (rowid, place, names, text) VALUES (:id, :folder_term, :name_ter
 INSERT INTO past (rowid, place, names, text) VALUES (:id, :folder_term, :name_terms, :text_terms);
 
 -- name: drop_now
-DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 0);
 
 -- name: drop_past
-DELETE FROM past WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 1);
+DELETE FROM past WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 1);
 
 -- name: sizes
-SELECT count(*), coalesce(sum(words), 0) FROM passage WHERE doc = :doc AND past = 0;
+SELECT count(*), coalesce(sum(words), 0) FROM passage WHERE doc = :doc AND seq >= :first AND past = 0;
 
 -- name: embedded
-SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc = :doc AND p.past = 0;
+SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc = :doc AND p.seq >= :first AND p.past = 0;
 
 -- name: drop_pieces
-DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 0);
 
 -- name: add_made
 INSERT OR IGNORE INTO made (what, passage) VALUES (:what, :passage);
 
 -- name: drop_made
-DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc);
-
--- name: drop_made_now
-DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first);
 
 -- name: drop_passages
-DELETE FROM passage WHERE doc = :doc;
-
--- name: drop_current
-DELETE FROM passage WHERE doc = :doc AND past = 0;
+DELETE FROM passage WHERE doc = :doc AND seq >= :first;
 
 -- name: add_fact
 INSERT INTO fact (doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line, sum)

@@ -66,10 +66,10 @@ UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 
 WHERE id = :folder::bigint;
 
 -- name: indexed_file
-SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder::bigint AND name = :name::text;
+SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder::bigint AND name = :name::text;
 
 -- name: indexed_files
-SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions FROM folder f JOIN doc d ON d.folder = f.id
+SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions, d.note_id FROM folder f JOIN doc d ON d.folder = f.id
 WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:doc_names::text[]);
 
 -- name: file_ids
@@ -133,8 +133,9 @@ DELETE FROM fact WHERE doc = ANY(:docs::bigint[]);
 
 -- name: drop_passages
 WITH gone AS (
-  DELETE FROM passage WHERE doc = ANY(:docs::bigint[]) AND (NOT :current_only::boolean OR NOT past)
-  RETURNING id, folder, past, words, length, terms
+  DELETE FROM passage p USING unnest(:docs::bigint[], :firsts::bigint[]) AS d (id, first)
+  WHERE p.doc = d.id AND p.seq >= d.first
+  RETURNING p.id, p.folder, p.past, p.words, p.length, p.terms
 ), unsaid AS (
   DELETE FROM mention m
   USING (SELECT g.id, g.folder, t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word) OFFSET 0) AS s

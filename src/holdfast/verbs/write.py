@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
+    from holdfast.store.note_history import HistoryWrite
     from holdfast.verbs.quarantine import Composed
 
 _ATTEMPTS = 1000  # to write notes that other processes keep changing
@@ -183,6 +184,7 @@ class _Prepared(Record):
     composed: list[Composed]
     files: list[tuple[str, ParsedNote, FileId | None]]  # those that change: name, note, identity of the file it replaces
     texts: list[tuple[str, str]]  # what they say, each with the path of its note
+    history: list[tuple[str, FileId | None, list[HistoryWrite]]]  # of some files: history files to write before them
 
 
 def write_notes(
@@ -232,11 +234,28 @@ def _prepare(
     composed = _compose(requests, drafts, current, rejected)
     files: list[tuple[str, ParsedNote, FileId | None]] = []
     texts: list[tuple[str, str]] = []
-    for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
+    history: list[tuple[str, FileId | None, list[HistoryWrite]]] = []
+    for number, (draft, content, (action, note)) in enumerate(zip(drafts, contents, composed, strict=True)):
         if action != "unchanged":
-            files.append((f"{draft.key}.md", note, content.file_id if content else None))
+            note, writes = _move_old_versions(requests[number].context, scope, draft.key, note)
+            composed[number] = action, note
+            replaced = content.file_id if content else None
+            files.append((f"{draft.key}.md", note, replaced))
+            if writes:
+                history.append((f"{draft.key}.md", replaced, writes))
             texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
-    return _Prepared(drafts, composed, files, texts)
+    return _Prepared(drafts, composed, files, texts, history)
+
+
+def _move_old_versions(context: Context, scope: Scope, key: str, note: ParsedNote) -> tuple[ParsedNote, list[HistoryWrite]]:
+    """Return the note without the versions that no longer belong into its file, and the history files that get them."""
+    config = context.config
+    if note.past_count <= config.inline_versions and len(note.data) <= config.inline_bytes:
+        return note, []
+    from holdfast.store import note_history
+
+    most_versions, most_bytes = config.inline_versions, config.inline_bytes
+    return note_history.split_off(context.store, scope.folder, key, note, most_versions=most_versions, most_bytes=most_bytes)
 
 
 def _make_current_draft(scope: Scope, request: WriteRequest, note: ParsedNote | None) -> Draft:
@@ -291,6 +310,10 @@ def _store_files(
         authors = [(request.context, draft) for request, draft in zip(requests, prepared.drafts, strict=True)]
         quarantine.refuse_rejected(context, rejected, authors)
 
+    for name, replaced, writes in prepared.history:
+        from holdfast.store import note_history
+
+        note_history.write(context.store, scope, name, replaced, writes)
     if len(files) == 1:
         name, note, replaced = files[0]
         file_ids = [context.store.write_note(scope, name.removesuffix(".md"), note.data, replaced, check=check)]
