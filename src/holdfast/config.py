@@ -66,6 +66,9 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    quota_notes: int = 0
+    quota_bytes: int = 0
+    quota_requests: int = 0
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -87,6 +90,8 @@ class Config(Record):
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
     batch_writes: bool = False  # whether concurrent writes of several threads share one flush
+    most_notes: int = 0  # quota of the caller: how many notes, and
+    most_bytes: int = 0  # how many bytes it may keep; 0 for any number
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
@@ -182,6 +187,21 @@ SETTINGS = (
     ),
     Setting(
         "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
+    ),
+    Setting("quota.notes", "quota_notes", int, "notes that each agent of the gateway may keep; 0 for any number", minimum=0),
+    Setting(
+        "quota.bytes",
+        "quota_bytes",
+        int,
+        "bytes of notes and files that each agent may keep, with history; 0 for any number",
+        minimum=0,
+    ),
+    Setting(
+        "quota.requests_per_day",
+        "quota_requests",
+        int,
+        "requests that each agent may make of the gateway on a day; 0 for any",
+        minimum=0,
     ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(

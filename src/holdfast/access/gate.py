@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from holdfast.access import tokens
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
+from holdfast.access.quota import count_request, describe_usage, find_quota
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log
 from holdfast.context.ledgers import Ledgers
@@ -112,6 +113,12 @@ class AccessGate:
         if stored.expires is not None and stored.expires <= dates.clock():
             raise tokens.invalid_token_error("this token has expired")
         return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id)
+
+    def count_request(self, caller: Caller) -> None:
+        """Count a request for the quota of the caller's agent; raises QuotaExceeded."""
+        quota = find_quota(caller, self.role(caller.role), self.config)
+        if quota.requests:
+            count_request(self._ledgers.of(caller.tenant), caller.agent, quota)
 
     # --- authorization --------------------------------------------------------------------------------------------
 
@@ -229,6 +236,10 @@ class AccessGate:
     def agents(self) -> list[Agent]:
         """Return all agents by name."""
         return self.ledger.agents.list()
+
+    def usage(self, agents: list[Agent]) -> dict[str, dict[str, Any]]:
+        """Return, for each of these agents by name, how much of its quota is used."""
+        return describe_usage(self.config, {agent.name: self.role(agent.role) for agent in agents}, self.ledger)
 
     # --- roles ----------------------------------------------------------------------------------------------------
 

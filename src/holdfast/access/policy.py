@@ -41,6 +41,14 @@ class Caller(Record):
         return self.role == OPERATOR
 
 
+class Quota(Record):
+    """How much an agent may keep, and how often it may ask. 0 is without limit; None is what the settings say."""
+
+    notes: int | None = None
+    bytes: int | None = None
+    requests: int | None = None  # on a day, in UTC
+
+
 class Role(Record):
     """The actions and scopes that a role allows. An empty list allows nothing."""  # published in openapi.json
 
@@ -48,6 +56,7 @@ class Role(Record):
     skills: tuple[str, ...] = ()
     allowed_actions: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    quota: Quota = Quota()
 
 
 def denial_reason(role: Role | None, action: str, scope: str | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast.access.policy import ACTIONS, EVERYTHING, OPERATOR, Role
+from holdfast.access.policy import ACTIONS, EVERYTHING, OPERATOR, Quota, Role
 from holdfast.base.ids import KEY_PATTERN
 from holdfast.errors import ConfigError, from_os
 from holdfast.models import SCOPES
@@ -17,7 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FIELDS = ("name", "skills", "allowed_actions", "scopes")
+FIELDS = ("name", "skills", "allowed_actions", "scopes", "quota")
+_QUOTA_FIELDS = ("notes", "bytes", "requests")
+_MAX_QUOTA = 10**15
 SUFFIX = ".yaml"
 _MAX_BYTES, _MAX_BRACKETS, _MAX_VALUES = 16 * 1024, 100, 200
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -52,7 +54,27 @@ def parse(text: str, path: str = "role") -> Role:
     for line, word in scopes:
         if word not in SCOPES:
             raise _make_error(path, line, f"there is no scope {word[:60]!r}", f"One of: {', '.join(SCOPES)}")
-    return Role(name, *[tuple(dict.fromkeys([word for _, word in words])) for words in (skills, actions, scopes)])
+    lists = [tuple(dict.fromkeys([word for _, word in words])) for words in (skills, actions, scopes)]
+    return Role(name, lists[0], lists[1], lists[2], _read_quota(fields.get("quota"), path))
+
+
+def _read_quota(node: Any, path: str) -> Quota:
+    """Return the quota of a role; a limit that it does not name is that of the settings."""
+    if node is None:
+        return Quota()
+    fix = "Such as `quota: {notes: 1000, bytes: 10000000, requests: 50000}`; 0 is without limit"
+    if node.id != "mapping":
+        raise _make_error(path, node.start_mark.line + 1, "quota must be a mapping", fix)
+    limits: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = _read_scalar(key, path, "a limit")
+        _, text = _read_scalar(value, path, name)
+        if name not in _QUOTA_FIELDS or name in limits:
+            raise _make_error(path, line, f"not a limit, or named twice: {name[:60]!r}", fix)
+        if not (text.isascii() and text.isdecimal()) or int(text[:20]) > _MAX_QUOTA:
+            raise _make_error(path, line, f"{name} must be a whole number, not {text[:60]!r}", fix)
+        limits[name] = int(text)
+    return Quota(**limits)
 
 
 def _check_action(path: str, line: int, word: str, name: str) -> None:

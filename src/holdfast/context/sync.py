@@ -79,6 +79,7 @@ class Sync:
         self._purge_filter, self._listing = purge_filter, listing
         self._progress, self._lock_seconds = progress, lock_seconds
         self._prepared: set[str] = set()  # scopes that `prepare_scope` has seen
+        self._all_prepared = False  # whether it has seen all of them
         self._unlisted: set[str] = set()  # scopes whose notes changed since their index.md was written
         self._without_listing: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
         self._generation = 0  # of the index, at the last refresh
@@ -162,6 +163,7 @@ class Sync:
         """Assume nothing about the index: it was lost."""
         self.changes.reset()
         self._prepared.clear()
+        self._all_prepared = False
 
     def close(self) -> None:
         self.changes.close()
@@ -178,6 +180,13 @@ class Sync:
             self._prepared.add(scope)
         except (IndexReset, Busy, DiskTrouble):
             self.reset()
+
+    def prepare_all_scopes(self) -> None:
+        """Index the notes of every scope that the index does not know, so that its sums are those of all notes."""
+        if not self._all_prepared:
+            for scope in self._store.list_scopes():
+                self.prepare_scope(scope)
+            self._all_prepared = True
 
     def update(self, change: Callable[[], object]) -> None:
         """Index what was just stored; if the index cannot take it now, the next refresh finds it in the store."""

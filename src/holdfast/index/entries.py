@@ -72,7 +72,7 @@ class IndexEntry(Record):
     exposed: bool = False  # the text seems to contain a secret
     prose: bool = False  # the text says more than its facts
     first_seq: int = 0  # number of the first passage; the versions before it are in history files, and indexed already
-    kept_bytes: int = 0  # of the file and its history files
+    history_bytes: int = 0  # of a note: in its history files
 
 
 def note_entry(
@@ -123,7 +123,7 @@ def note_entry(
         exposed=_is_exposed(parsed),
         prose=bool(facts) and _has_prose(text),
         first_seq=counted if older is None and not newest_only else 0,
-        kept_bytes=file_id.size + (header.older.bytes if header.older else 0),
+        history_bytes=header.older.bytes if header.older else 0,
     )
 
 

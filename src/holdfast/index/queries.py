@@ -14,6 +14,7 @@ from holdfast.base.ids import FileId
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
+    AgentUsage,
     FileProblem,
     FolderFiles,
     FolderSize,
@@ -415,6 +416,11 @@ class IndexQueries:
         from holdfast.index.rows import has_older_rows  # not for a recall: it reads facts
 
         return has_older_rows(self._find_file(scope, part, name), note_id, count)
+
+    def agent_usage(self, agent: str) -> AgentUsage:
+        """Return how many notes an agent has, and the bytes of its notes and files."""
+        row = self._row("agent_usage", agent=agent)
+        return AgentUsage(*map(int, row)) if row else AgentUsage()
 
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""

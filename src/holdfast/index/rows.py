@@ -81,7 +81,14 @@ def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, A
         "pinned": entry.pinned, "touched": entry.touched, "first_line": entry.lines[0], "last_line": entry.lines[1],
         "versions": entry.versions, "trust": entry.trust, "exposed": entry.exposed, "facts": len(entry.facts),
         "prose": entry.prose, "problem": entry.problem, "ino": signed(ino), "ctime": ctime, "size": size,
+        "agent": find_owner(entry), "bytes": size + entry.history_bytes,
     }  # fmt: skip
+
+
+def find_owner(entry: IndexEntry) -> str:
+    """Return the agent whose quota a file counts for: the one that wrote it last, or the one that its scope belongs to."""
+    kind, _, name = entry.scope.partition("/")
+    return entry.source.agent or (name if kind == "agents" else "")
 
 
 def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:

@@ -82,6 +82,8 @@ CREATE TABLE doc (
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
   facts      INTEGER NOT NULL,             -- how many it states,
   prose      INTEGER NOT NULL,             -- and whether it says more than these
+  agent      TEXT NOT NULL,                -- whose quota it counts for; '' for none,
+  bytes      INTEGER NOT NULL,             -- and with how many bytes: of the file and its history files
   sum        INTEGER NOT NULL,             -- of this row, to tell if it is still what was written
   UNIQUE (folder, name)
 );
@@ -90,6 +92,23 @@ CREATE INDEX doc_over ON doc (folder, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
 CREATE INDEX doc_doubted ON doc (trust)   -- NOT IN would make a table of the three for every doc that is added
   WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent';
+CREATE TABLE agent_usage (                 -- of all docs of an agent; kept by the triggers
+  agent TEXT PRIMARY KEY,
+  notes INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER doc_added AFTER INSERT ON doc WHEN new.agent <> '' BEGIN
+  INSERT INTO agent_usage (agent, notes, bytes) VALUES (new.agent, new.kind = 'note', new.bytes)
+  ON CONFLICT (agent) DO UPDATE SET notes = notes + excluded.notes, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER doc_removed AFTER DELETE ON doc WHEN old.agent <> '' BEGIN
+  UPDATE agent_usage SET notes = notes - (old.kind = 'note'), bytes = bytes - old.bytes WHERE agent = old.agent;
+END;
+CREATE TRIGGER doc_changed AFTER UPDATE OF agent, kind, bytes ON doc WHEN old.agent <> '' OR new.agent <> '' BEGIN
+  UPDATE agent_usage SET notes = notes - (old.kind = 'note'), bytes = bytes - old.bytes WHERE agent = old.agent;
+  INSERT INTO agent_usage (agent, notes, bytes) SELECT new.agent, new.kind = 'note', new.bytes WHERE new.agent <> ''
+  ON CONFLICT (agent) DO UPDATE SET notes = notes + excluded.notes, bytes = bytes + excluded.bytes;
+END;
 CREATE TABLE passage (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   doc        INTEGER NOT NULL,
@@ -204,6 +223,9 @@ WHERE id = :folder;
 -- name: indexed_file
 SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder AND name = :name;
 
+-- name: agent_usage
+SELECT notes, bytes FROM agent_usage WHERE agent = :agent;
+
 -- name: any_doc
 SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
 
@@ -216,17 +238,17 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder;
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, prose,
-  sum)
+  agent, bytes, sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
   :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts,
-  :prose, :sum);
+  :prose, :agent, :bytes, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed, facts = :facts, prose = :prose, sum = :sum
+  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, sum = :sum
 WHERE id = :id;
 
 -- name: drop_doc

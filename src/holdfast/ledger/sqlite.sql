@@ -132,6 +132,13 @@ CREATE TABLE idempotency (                 -- requests that may come twice and a
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_by_time ON idempotency (time);
 
+-- name: from_version_4
+CREATE TABLE request_count (               -- how many requests an agent made of the gateway on its last day
+  agent    TEXT PRIMARY KEY,
+  day      INTEGER NOT NULL,               -- days since 1970, in UTC
+  requests INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -151,6 +158,9 @@ CREATE TEMP TABLE IF NOT EXISTS done (agent, kind, subject, time, number);
 CREATE TEMP TABLE IF NOT EXISTS reviewed_prs (agent, owner, repo, pr_number, reviewed_at, number);
 CREATE TEMP TABLE IF NOT EXISTS claims (subject, holder, time);
 CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer, time);
+
+-- name: as_version_5
+CREATE TEMP TABLE IF NOT EXISTS request_count (agent, day, requests);
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
@@ -457,6 +467,15 @@ ON CONFLICT (subject) DO UPDATE SET holder = excluded.holder, time = excluded.ti
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
 
 -- Idempotency keys.
+
+-- name: quotas.count_request
+INSERT INTO request_count (agent, day, requests) SELECT :agent, :day, 1 WHERE :most > 0
+ON CONFLICT (agent) DO UPDATE SET requests = CASE day WHEN excluded.day THEN requests + 1 ELSE 1 END, day = excluded.day
+WHERE day <> excluded.day OR requests < :most
+RETURNING requests;
+
+-- name: quotas.requests
+SELECT requests FROM request_count WHERE agent = :agent AND day = :day;
 
 -- name: keys.remove_old
 DELETE FROM idempotency WHERE time < :before;

@@ -65,6 +65,9 @@ UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 
   old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
 WHERE id = :folder::bigint;
 
+-- name: agent_usage
+SELECT coalesce(sum(notes), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM agent_usage WHERE agent = :agent::text;
+
 -- name: indexed_file
 SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder::bigint AND name = :name::text;
 
@@ -77,11 +80,12 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
 
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose,
+  agent, bytes)
 SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
   mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
   source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
-  versions bigint, problem text, trust text, exposed boolean, prose boolean);
+  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
@@ -89,7 +93,7 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
-  exposed = :exposed::boolean, prose = :prose::boolean
+  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint
 WHERE id = :id::bigint;
 
 -- name: drop_docs

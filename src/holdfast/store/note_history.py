@@ -150,8 +150,8 @@ def _append(store: Store, scope_folder: str, *, key: str, note_id: str, older: O
     """Return the files that add versions, oldest first, to the history of a note.
 
     A file may have versions after those that the note counts. If they are the moved ones, a process died after it wrote
-    them, or is about to write the note. Otherwise another note has the same history (a person copied a note file, or put an old one
-    back): then this note goes on in files of its own, and no version of the other is lost.
+    them, or is about to write the note. Otherwise another note has the same history (a person copied a note file, or put an
+    old one back): then this note goes on in files of its own, and no version of the other is lost.
     """
     history = history_file.parse_history_id(older.file) if older else history_file.make_history_id(note_id)
     counted, previous = (older.versions, older.file) if older else (0, "")

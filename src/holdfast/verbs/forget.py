@@ -11,7 +11,7 @@ from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
 from holdfast.store import note_history
 from holdfast.store.interface import Changed
-from holdfast.verbs import archive, quarantine
+from holdfast.verbs import archive, quarantine, quota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,9 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     if note and context.purge_filter.any_purged():
         every = note_history.list_versions(context.store, scope.folder, note)
         context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in every])
+    if note and trashed.part == "trash":  # an archived note counts already
+        notes, size = quota.count_added(context, scope, None, note)
+        quota.check(context, notes=notes, bytes=size)
     try:
         context.store.restore_note(scope, trashed, name)
     except Changed:

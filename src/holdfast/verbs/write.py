@@ -181,6 +181,7 @@ class _Prepared(Record):
     """The next versions of some notes."""
 
     drafts: list[Draft]
+    current: list[ParsedNote | None]
     composed: list[Composed]
     files: list[tuple[str, ParsedNote, FileId | None]]  # those that change: name, note, identity of the file it replaces
     texts: list[tuple[str, str]]  # what they say, each with the path of its note
@@ -205,6 +206,7 @@ def write_notes(
         if missing and archive.unarchive(context, scope, missing):
             continue  # the new text is the next version of the archived note
         prepared = _prepare(scope, requests, contents, rejected)
+        _check_quota(scope, requests, prepared)
         try:
             written = _store_files(scope, requests, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
@@ -244,7 +246,23 @@ def _prepare(
             if writes:
                 history.append((f"{draft.key}.md", replaced, writes))
             texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
-    return _Prepared(drafts, composed, files, texts, history)
+    return _Prepared(drafts, current, composed, files=files, texts=texts, history=history)
+
+
+def _check_quota(scope: Scope, requests: list[WriteRequest], prepared: _Prepared) -> None:
+    """Check the quota of each caller that has one, for all notes that it writes at once."""
+    limited = [
+        request.context for request in requests if request.context.config.most_notes or request.context.config.most_bytes
+    ]
+    for context in dict.fromkeys(limited):
+        from holdfast.verbs import quota
+
+        added = [
+            quota.count_added(context, scope, old, new)
+            for request, old, (action, new) in zip(requests, prepared.current, prepared.composed, strict=True)
+            if request.context is context and action != "unchanged"
+        ]
+        quota.check(context, notes=sum([notes for notes, _ in added]), bytes=sum([size for _, size in added]))
 
 
 def _move_old_versions(context: Context, scope: Scope, key: str, note: ParsedNote) -> tuple[ParsedNote, list[HistoryWrite]]:

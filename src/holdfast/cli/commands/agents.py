@@ -52,7 +52,8 @@ def revoke_agent(call: Invocation) -> int:
 def list_agents(call: Invocation) -> int:
     """`holdfast agent list`."""
     with closing(_open_gate(call)) as gate:
-        agents = [_describe_agent(agent) for agent in gate.agents()]
+        usage = gate.usage(gate.agents())
+        agents = [{**_describe_agent(agent), "quota": usage[agent.name]} for agent in gate.agents() if agent.name in usage]
     return call.answer(agents, _print_agents)
 
 
@@ -142,12 +143,19 @@ def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     rows = [
         (
             agent["agent"], agent["role"], agent["state"], token["id"], (token["expires"] or _NO_DATE)[:10],
-            agent["created"][:10],
+            agent["created"][:10], _format_quota(agent["quota"]),
         )
         for agent in agents
         for token in _select_tokens(agent["tokens"])
     ]  # fmt: skip
-    output.print_table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
+    names, styles = ("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE", "QUOTA"), ("bold", "", "", "dim", "", "dim", "")
+    output.print_table(names, rows, styles)
+
+
+def _format_quota(quota: dict[str, dict[str, Any]]) -> str:
+    """Return how much of each limit is used; "none" without limits."""
+    limits = [f"{one['used']:,} of {one['limit']:,} {name}" for name, one in quota.items() if one["limit"] is not None]
+    return ", ".join(limits) or "none"
 
 
 def _select_tokens(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
