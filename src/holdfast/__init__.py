@@ -53,10 +53,11 @@ _MODULES = {
 }  # fmt: skip
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
-    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble",
-    "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound",
-    "Note", "Purged", "QuotaExceeded", "Receipt", "Refused", "Scope", "SecretFound", "Source", "Stored", "TooLarge", "TooMany", "Trouble",
-    "Turn", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError", "Version", "__version__",
+    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled",
+    "DiskTrouble", "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory",
+    "NoScope", "NotFound", "Note", "Purged", "QuotaExceeded", "Receipt", "Refused", "Scope", "SecretFound", "Source",
+    "Stored", "TooLarge", "TooMany", "Trouble", "Turn", "Unauthenticated", "Unreached", "Unrecorded", "Unsure",
+    "UsageError", "Version", "__version__",
 ]  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Quotas of agents: how many notes and bytes an agent may keep, and how many requests it may make on a day.
 
-A role names limits of its own; the settings `quota.notes`, `quota.bytes` and `quota.requests_per_day` apply where it names none.
-Persons (the operator) have no quota. Requests are counted here; notes and bytes are checked by `verbs.quota` when a note or a
-file is written, against the sums that the index keeps.
+A role names limits of its own; where it names none, the settings `quota.notes`, `quota.bytes` and `quota.requests_per_day`
+apply. Persons (the operator) have no quota. Requests are counted here; notes and bytes are checked by `verbs.quota` when a
+note or a file is written, against the sums that the index keeps.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _describe_agent(context: Context, config: Config, agent: str, role: Role, le
 
 
 def count_request(ledger: Ledger, agent: str, quota: Quota) -> None:
-    """Count a request of an agent; raise `QuotaExceeded` if it has made as many today as it may. Without a limit, do nothing."""
+    """Count a request of an agent; raise `QuotaExceeded` if it has made as many today as it may."""
     if not quota.requests:
         return
     now = dates.clock()

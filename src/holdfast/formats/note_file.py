@@ -169,7 +169,7 @@ def past_sections(file: NoteFile) -> list[str]:
         return [render_section(version, "\n") for version in past_versions(file)]
     starts = [section.start() for section in _SECTION.finditer(file.past)]
     sections = []
-    for start, end in zip(starts, [*starts[1:], len(file.past)], strict=True):
+    for start, end in zip(starts, [*starts[1:], len(file.past)], strict=False):  # no start: no version
         raw = file.past[start:end]
         sections.append(raw[:-1] if end < len(file.past) and raw.endswith("\n\n") else _end_line(raw, "\n"))
     return sections

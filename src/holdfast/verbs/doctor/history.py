@@ -38,7 +38,10 @@ def _check_scope(context: Context, scope: str) -> Iterator[Problem]:
             unclaimed -= {name for name in unclaimed if belongs_to(name, note.header.id)}
     for name in sorted(unclaimed):
         path = f"{scope}/{note_history.PART}/{name}"
-        fix = fixes_for(context.config).move_away(context.store.display_path(path))
+        if context.config.store:
+            fix = "Restore the note from a backup, or delete this row of holdfast.document"
+        else:
+            fix = fixes_for(context.config).move_away(context.store.display_path(path))
         yield Problem("history", f"{hide_secrets(path)} belongs to no note", fix, hide_secrets(path))
 
 
