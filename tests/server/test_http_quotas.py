@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 import pytest
-from http_gateway import run_gateway
+from http_gateway import Client, run_gateway
 from mcp_raw import HOLDFAST
 
 from holdfast.access.role_file import parse
@@ -165,11 +165,9 @@ def test_requests_of_a_day_are_counted_for_all_tokens_of_an_agent(start, clock):
 
 
 def test_a_second_gateway_counts_the_same_requests_and_notes(start):
-    one, other = start(), None
+    one = start()
     ada = add_agent(one, "ada", {"notes": 2, "requests": 6})
     with run_gateway(one.home) as other:
-        from http_gateway import Client
-
         there = Client(other.port, ada.token)
         assert put(ada, "first").status == 201 and put(there, "second").status == 201
         assert put(ada, "third").code == put(there, "third").code == "quota_exceeded"

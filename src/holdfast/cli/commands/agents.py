@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.ledger.agents import Agent
 
-_NO_DATE = "never"
+_NO_DATE, _NO_QUOTA = "never", "none"
 
 
 def add_agent(call: Invocation) -> int:
@@ -149,13 +149,14 @@ def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
         for token in _select_tokens(agent["tokens"])
     ]  # fmt: skip
     names, styles = ("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE", "QUOTA"), ("bold", "", "", "dim", "", "dim", "")
-    output.print_table(names, rows, styles)
+    shown = len(names) if any(row[-1] != _NO_QUOTA for row in rows) else len(names) - 1  # most gateways have no quotas
+    output.print_table(names[:shown], [row[:shown] for row in rows], styles[:shown])
 
 
 def _format_quota(quota: dict[str, dict[str, Any]]) -> str:
-    """Return how much of each limit is used; "none" without limits."""
+    """Return how much of each limit is used."""
     limits = [f"{one['used']:,} of {one['limit']:,} {name}" for name, one in quota.items() if one["limit"] is not None]
-    return ", ".join(limits) or "none"
+    return ", ".join(limits) or _NO_QUOTA
 
 
 def _select_tokens(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:
