@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import NotFound
+from holdfast import NotFound, Purged
 from holdfast.formats import history_file
 from holdfast.formats.versions import parse_note
 from holdfast.models import Scope
@@ -115,6 +115,16 @@ def test_a_purged_note_leaves_no_byte_of_its_history(painted, person, store, hom
     if store == "folder":
         assert not any(b"colour7" in path.read_bytes() for path in home.rglob("*") if path.is_file())
     assert not painted.recall("colour7", mode="keyword")
+
+
+def test_a_line_of_a_purged_history_is_refused_from_then_on(any_memory, person, clock):
+    line = "the treasure is buried below the old lighthouse"
+    any_memory.store(f"{line}\n\nand more", key="door")
+    write_versions(any_memory, clock, 40, first=2)
+    assert line.encode() not in any_memory._context.store.read_note(SCOPE, "door").data
+    person.purge("door")
+    with pytest.raises(Purged):
+        any_memory.store(f"As I said: \n{line}\n", key="again")
 
 
 def test_a_purged_text_is_removed_from_a_history_file(painted, person, store, home):

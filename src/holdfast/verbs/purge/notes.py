@@ -41,10 +41,12 @@ def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: 
     )
     job.note_marks = [mark_of_note(context, scope, key) for scope in scopes]
     context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
-    _collect_texts(job, _read_files(context.store, scopes, key))
+    contents = _read_files(context.store, scopes, key)
+    _collect_texts(job, contents)
     if transcripts:  # if interrupted, it is finished by another purge of the same note or text
         job.marks, job.retry = [context.ledger.purges.digest_target(text) for text in job.texts], "purge --text -"
-    job.allow_shared_lines([f"shelf/{file.path}" for scope in scopes for file in _list_files(context.store, scope, key)])
+    own_paths = [file.path for scope in scopes for file in _list_files(context.store, scope, key)]
+    job.allow_shared_lines([f"shelf/{path}" for path in [*own_paths, *_history_paths(context.store, contents)]])
     for scope in scopes:
         for part, names in _indexed_names(context, scope, key):
             job.vectors += _vectors_of(context, scope.folder, part, names)
@@ -79,6 +81,15 @@ def _erase_files(job: PurgeJob, scopes: list[Scope], key: str) -> None:
                 continue
             _erase_history(job, file.scope, parsed)  # what a writer added meanwhile: without the note it adds no more
     raise Busy(f"the note {key!r} is written by others all the time", "Try again")
+
+
+def _history_paths(store: Store, contents: dict[_File, FileContent]) -> list[str]:
+    """Return the paths of the history files of these notes."""
+    found = []
+    for file, content in contents.items():
+        names = note_history.list_files(store, file.scope.folder, parse_note(content.data, content.modified))
+        found += [f"{file.scope.folder}/{note_history.PART}/{name}" for name in names]
+    return found
 
 
 def _erase_history(job: PurgeJob, scope: Scope, parsed: ParsedNote) -> None:
