@@ -231,5 +231,22 @@ def test_doctor_reports_missing_versions_and_files_without_a_note(painted, perso
     assert "belongs to no note" in "".join([one.message for one in person.check() if one.code == "history"])
 
 
+def test_a_note_without_its_history_files_is_still_read_and_indexed(painted, person, clock):
+    (name,) = history_names(painted)
+    store = painted._context.store
+    store.erase_file(SCOPE, "history", name)
+    content = store.read_note(SCOPE, "door")
+    store.replace_file(SCOPE, "notes", "door.md", content.data.replace(b"colour57", b"varnish"), content.file_id)
+    assert [hit.text for hit in painted.recall("varnish")] == ["the door has varnish"]
+    person.reindex()
+    assert [hit.text for hit in painted.recall("varnish")] == ["the door has varnish"]
+    write_versions(painted, clock, 30, first=MANY + 1)
+    texts = [version.text for version in painted.history("door")]
+    assert (
+        texts[:30] == [f"the door has colour{number}" for number in range(MANY + 30, MANY, -1)]
+        and texts[30] == "the door has varnish"
+    )
+
+
 def test_trace_shows_every_version(painted):
     assert len(painted.trace("door").versions) == MANY

@@ -73,6 +73,7 @@ class IndexEntry(Record):
     prose: bool = False  # the text says more than its facts
     first_seq: int = 0  # number of the first passage; the versions before it are in history files, and indexed already
     history_bytes: int = 0  # of a note: in its history files
+    is_partial: bool = False  # of a note: it has only the newest versions
 
 
 def note_entry(
@@ -124,6 +125,7 @@ def note_entry(
         prose=bool(facts) and _has_prose(text),
         first_seq=counted if older is None and not newest_only else 0,
         history_bytes=header.older.bytes if header.older else 0,
+        is_partial=(newest_only and len(past) < parsed.past_count) or (older is None and counted > 0),
     )
 
 

@@ -42,7 +42,7 @@ def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: FileId |
         return NEXT_VERSION
     if entry.first_seq and has_older_rows(known, entry.note_id, entry.first_seq):
         return REPLACE_NEWEST
-    if entry.kind == "note" and new < entry.versions:
+    if entry.is_partial:
         return SKIP
     return APPEND if entry.kind == "session" and known.digest and continues else REPLACE
 

@@ -6,6 +6,8 @@ the part `history`, some at a time, and those files are durable before the note 
 
 from __future__ import annotations
 
+from itertools import count
+
 from holdfast.base.ids import digest
 from holdfast.base.record import Record
 from holdfast.formats import history_file, note_file, versions
@@ -199,15 +201,15 @@ def _read_last(store: Store, scope_folder: str, older: Older | None) -> _OpenFil
 
 def _start_file(store: Store, scope_folder: str, history: str, new: HistoryFile, moved: list[str]) -> _OpenFile:
     """Return a new file for these versions; one that a process wrote before it died is used again if it has the same."""
-    suffix = digest("".join(moved).encode("utf-8", "surrogateescape"))[:8]
-    for name in (history, f"{history.partition('~')[0]}~{suffix}"):
-        name = history_file.format_name(name, new.first)
+    text = "".join(moved).encode("utf-8", "surrogateescape")
+    stem = history
+    for number in count(1):
+        name = history_file.format_name(stem, new.first)
         content = store.read_file(scope_folder, PART, name)
         after = list(history_file.parse(content.data, name).sections) if content else []
         if _agree(after, moved):
             break
-    else:
-        raise Changed
+        stem = f"{history.partition('~')[0]}~{digest(b'%d ' % number + text)[:8]}"
     return _OpenFile(name, new, after, content.file_id if content else None)
 
 
