@@ -31,8 +31,10 @@ SELECT tenant, agent, count(*) FILTER (WHERE kind = 'note'), sum(bytes) FROM hol
 ALTER TABLE holdfast.doc FORCE ROW LEVEL SECURITY;
 ALTER TABLE holdfast.folder FORCE ROW LEVEL SECURITY;
 
-SELECT holdfast.protect('holdfast.agent_usage');
-SELECT holdfast.protect('holdfast.request_count');
+SELECT holdfast.protect('holdfast.agent_usage', '(SELECT holdfast.agent()) IN (''*'', agent)');
+SELECT holdfast.protect('holdfast.request_count', '(SELECT holdfast.agent()) IN (''*'', agent)');
+-- An agent that replaces another's note takes it from the other's sum, which it does not see.
+ALTER POLICY own_tenant ON holdfast.agent_usage WITH CHECK (tenant = (SELECT holdfast.tenant()));
 
 CREATE FUNCTION holdfast.count_usage() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
