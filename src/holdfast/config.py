@@ -50,6 +50,8 @@ class Config(Record):
     client: str | None = None
     isolate_worktrees: bool = False
     note_bytes: int = 64 * 1024
+    inline_versions: int = 20
+    inline_bytes: int = 256 * 1024
     project_days: int = 90
     session_days: int = 14
     trash_days: int = 30
@@ -65,6 +67,9 @@ class Config(Record):
     embedder: str = "default"
     embed_key: str | None = None
     operator_token_file: str | None = None
+    quota_notes: int = 0
+    quota_bytes: int = 0
+    quota_requests: int = 0
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -88,6 +93,8 @@ class Config(Record):
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
     by_token: bool = False  # whether a token says who the caller is: each turn it writes names it, and has at most its trust
+    most_notes: int = 0  # quota of the caller: how many notes, and
+    most_bytes: int = 0  # how many bytes it may keep; 0 for any number
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
@@ -112,6 +119,22 @@ SETTINGS = (
     Setting("client.name", "client", str, "the program that is asking, kept with each version", env="HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", minimum=1, maximum=10 * 1024 * 1024),
+    Setting(
+        "notes.inline_versions",
+        "inline_versions",
+        int,
+        "most older versions in a note's own file; the rest are in history files",
+        minimum=1,
+        maximum=10_000,
+    ),
+    Setting(
+        "notes.inline_bytes",
+        "inline_bytes",
+        int,
+        "most bytes of older versions in a note's own file",
+        minimum=1024,
+        maximum=16 * 1024 * 1024,
+    ),
     Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
     Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", minimum=1),
@@ -174,6 +197,21 @@ SETTINGS = (
         str,
         "the file with the first operator's token; if it is missing, the first start writes one there",
         env="HOLDFAST_OPERATOR_TOKEN_FILE",
+    ),
+    Setting("quota.notes", "quota_notes", int, "notes that each agent of the gateway may keep; 0 for any number", minimum=0),
+    Setting(
+        "quota.bytes",
+        "quota_bytes",
+        int,
+        "bytes of notes and files that each agent may keep, with history; 0 for any number",
+        minimum=0,
+    ),
+    Setting(
+        "quota.requests_per_day",
+        "quota_requests",
+        int,
+        "requests that each agent may make of the gateway on a day; 0 for any",
+        minimum=0,
     ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(

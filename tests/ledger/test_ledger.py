@@ -488,7 +488,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
@@ -534,6 +534,7 @@ NEW_IN = {
     3: ("briefed", "decisions", "receipts", "purged", "keys"),
     4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
     5: ("grants",),
+    6: ("request_count",),
 }
 
 
@@ -545,7 +546,7 @@ def as_version(home, version):
     db.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
     from holdfast.ledger.audit import Decision
     from holdfast.ledger.audit_verify import verify

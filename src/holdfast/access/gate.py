@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from holdfast.access import grants, tokens
 from holdfast.access.grants import NOTHING, NamedResources
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
+from holdfast.access.quota import count_request, describe_usage, find_quota
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log, totals
 from holdfast.context.ledgers import Ledgers
@@ -114,6 +115,12 @@ class AccessGate:
             totals.add("holdfast_expired_token_requests_total")
             raise tokens.invalid_token_error("this token has expired")
         return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id, grants=stored.grants)
+
+    def count_request(self, caller: Caller) -> None:
+        """Count a request for the quota of the caller's agent; raises QuotaExceeded."""
+        quota = find_quota(caller, self.role(caller.role), self.config)
+        if quota.requests:
+            count_request(self._ledgers.of(caller.tenant), caller.agent, quota)
 
     # --- authorization --------------------------------------------------------------------------------------------
 
@@ -291,6 +298,10 @@ class AccessGate:
     def agents(self) -> list[Agent]:
         """Return all agents by name."""
         return self.ledger.agents.list()
+
+    def usage(self, agents: list[Agent]) -> dict[str, dict[str, Any]]:
+        """Return, for each of these agents by name, how much of its quota is used."""
+        return describe_usage(self.config, {agent.name: self.role(agent.role) for agent in agents}, self.ledger)
 
     # --- roles ----------------------------------------------------------------------------------------------------
 

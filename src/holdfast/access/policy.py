@@ -49,6 +49,14 @@ class Caller(Record):
         return self.role == OPERATOR
 
 
+class Quota(Record):
+    """How much an agent may keep, and how often it may ask. 0 is without limit; None is what the settings say."""
+
+    notes: int | None = None
+    bytes: int | None = None
+    requests: int | None = None  # on a day, in UTC
+
+
 class Role(Record):
     """The actions and scopes that a role allows, and the projects, sessions and repositories that all its agents reach.
 
@@ -61,6 +69,7 @@ class Role(Record):
     projects: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     repositories: tuple[str, ...] = ()
+    quota: Quota = Quota()
 
 
 def is_unlimited(role: Role) -> bool:

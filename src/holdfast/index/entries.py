@@ -71,19 +71,30 @@ class IndexEntry(Record):
     trust: str = ""  # of a note: the origin whose trust its text has
     exposed: bool = False  # the text seems to contain a secret
     prose: bool = False  # the text says more than its facts
+    first_seq: int = 0  # number of the first passage; the versions before it are in history files, and indexed already
+    history_bytes: int = 0  # of a note: in its history files
+    is_partial: bool = False  # of a note: it has only the newest versions
 
 
 def note_entry(
-    scope: str, name: str, parsed: ParsedNote, file_id: FileId, newest_only: bool = False, archived_as: str = ""
+    scope: str,
+    name: str,
+    parsed: ParsedNote,
+    file_id: FileId,
+    newest_only: bool = False,
+    archived_as: str = "",
+    older: list[Version] | None = None,
 ) -> IndexEntry:
     """Return the entry of a note file, with `newest_only` of its current and previous version only.
 
-    A file in the archive is named after its key and a time; pass its key as `archived_as`.
+    A file in the archive is named after its key and a time; pass its key as `archived_as`. `older` are the versions in history
+    files, newest first; None leaves out their passages, which the index has already.
     """
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
     header, text = parsed.header, replace_invalid(parsed.text)
     title = find_title(text, key)
     past = note_file.past_versions(parsed.file, 1 if newest_only else None) if parsed.past_count else []
+    counted = header.older.versions if header.older else 0
     facts = _find_facts(text, title, scope, path=f"{scope}/{part}/{name}", first_line=parsed.lines[0])
     return IndexEntry(
         scope=scope,
@@ -107,11 +118,14 @@ def note_entry(
         lines=parsed.lines,
         versions=parsed.past_count + 1,
         problem=_find_problems(key, parsed),
-        passages=_version_passages(key, title, parsed, past),
+        passages=_version_passages(key, title, parsed, past + (older or [])),
         facts=facts,
         trust=parsed.trust,
         exposed=_is_exposed(parsed),
         prose=bool(facts) and _has_prose(text),
+        first_seq=counted if older is None and not newest_only else 0,
+        history_bytes=header.older.bytes if header.older else 0,
+        is_partial=(newest_only and len(past) < parsed.past_count) or (older is None and counted > 0),
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry
     from holdfast.index.filters import SearchFilter
     from holdfast.index.results import (
+        AgentUsage,
         FileProblem,
         FolderFiles,
         FolderSize,
@@ -279,6 +280,12 @@ class Index(Protocol):
 
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """Return the inode and the digest of an indexed file, or None."""
+
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+
+    def agent_usage(self, agent: str) -> AgentUsage:
+        """Return how many notes an agent has, and the bytes of its notes and files."""
 
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""

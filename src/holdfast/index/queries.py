@@ -14,6 +14,7 @@ from holdfast.base.ids import FileId
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
+    AgentUsage,
     FileProblem,
     FolderFiles,
     FolderSize,
@@ -409,6 +410,17 @@ class IndexQueries:
         """Return the inode and the digest of an indexed file, or None."""
         file = self._find_file(scope, part, name)
         return (file.file_id.inode, file.digest) if file else None
+
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+        from holdfast.index.rows import has_older_rows  # not for a recall: it reads facts
+
+        return has_older_rows(self._find_file(scope, part, name), note_id, count)
+
+    def agent_usage(self, agent: str) -> AgentUsage:
+        """Return how many notes an agent has, and the bytes of its notes and files."""
+        row = self._row("agent_usage", agent=agent)
+        return AgentUsage(*map(int, row)) if row else AgentUsage()
 
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""

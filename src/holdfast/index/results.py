@@ -53,6 +53,13 @@ class Totals(Record):
     facts: int
 
 
+class AgentUsage(Record):
+    """What the notes and files of an agent add up to."""
+
+    notes: int = 0
+    bytes: int = 0  # with history files
+
+
 class IndexedFile(Record):
     """The row of one indexed file that a writer compares with the file in the store."""
 
@@ -63,6 +70,7 @@ class IndexedFile(Record):
     mix: int  # this file's share of its folder's fingerprint
     digest: str
     versions: int
+    note_id: str
 
     @property
     def file_id(self) -> FileId:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.projects import ProjectLinks
     from holdfast.ledger.purges import Purges
+    from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.transfer import Transfer
     from holdfast.ledger.usage import Decisions, Sessions, Usage
 
@@ -49,6 +50,8 @@ class Ledger(Protocol):
     def reviews(self) -> Reviews: ...
     @property
     def idempotency_keys(self) -> IdempotencyKeys: ...
+    @property
+    def request_counts(self) -> RequestCounts: ...
     @property
     def transfer(self) -> Transfer: ...
 

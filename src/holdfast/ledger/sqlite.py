@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.interface import Transaction
     from holdfast.ledger.purges import Purges
+    from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.secret_file import ReviewKeyFile
     from holdfast.ledger.transfer import Transfer
 
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 
 FILE = "ledger.db"
 _STATEMENTS = sqlite.load_statements(__file__)
-_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3", "from_version_4")
+_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3", "from_version_4", "from_version_5")
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
 # for an older file that cannot be migrated: it is read-only
-_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4", "as_version_5")
+_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4", "as_version_5", "as_version_6")
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WENT_WITH_IT = (
@@ -118,6 +119,13 @@ class SqliteLedger:
         from holdfast.ledger.idempotency import IdempotencyKeys
 
         return IdempotencyKeys(self.database)
+
+    @property
+    def request_counts(self) -> RequestCounts:
+        """How many requests each agent made of the gateway today."""
+        from holdfast.ledger.request_counts import RequestCounts
+
+        return RequestCounts(self.database)
 
     @property
     def transfer(self) -> Transfer:

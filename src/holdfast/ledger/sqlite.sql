@@ -146,6 +146,13 @@ SELECT name, kind, pattern, unixepoch() FROM agents,
   (SELECT 'project' AS kind, '*' AS pattern UNION ALL SELECT 'session', '*' UNION ALL SELECT 'repository', '*/*')
 WHERE role <> 'operator';
 
+-- name: from_version_5
+CREATE TABLE request_count (               -- how many requests an agent made of the gateway on its last day
+  agent    TEXT PRIMARY KEY,
+  day      INTEGER NOT NULL,               -- days since 1970, in UTC
+  requests INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -168,6 +175,9 @@ CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer,
 
 -- name: as_version_5
 CREATE TEMP TABLE IF NOT EXISTS grants (agent, kind, pattern, created);
+
+-- name: as_version_6
+CREATE TEMP TABLE IF NOT EXISTS request_count (agent, day, requests);
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
@@ -499,6 +509,15 @@ ON CONFLICT (subject) DO UPDATE SET holder = excluded.holder, time = excluded.ti
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
 
 -- Idempotency keys.
+
+-- name: quotas.count_request
+INSERT INTO request_count (agent, day, requests) SELECT :agent, :day, 1 WHERE :most > 0
+ON CONFLICT (agent) DO UPDATE SET requests = CASE day WHEN excluded.day THEN requests + 1 ELSE 1 END, day = excluded.day
+WHERE day <> excluded.day OR requests < :most
+RETURNING requests;
+
+-- name: quotas.requests
+SELECT requests FROM request_count WHERE agent = :agent AND day = :day;
 
 -- name: keys.remove_old
 DELETE FROM idempotency WHERE time < :before;

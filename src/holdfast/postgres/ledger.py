@@ -18,6 +18,7 @@ from holdfast.ledger.done import Done, Reviews
 from holdfast.ledger.idempotency import IdempotencyKeys
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.purges import Purges
+from holdfast.ledger.request_counts import RequestCounts
 from holdfast.ledger.transfer import SECRET, Transfer
 from holdfast.ledger.usage import Decisions, Sessions, Usage
 from holdfast.postgres import Database, Lock, statements
@@ -54,6 +55,7 @@ class PostgresLedger:
         self.done = Done(self.database, secret)
         self.reviews = Reviews(self.database, secret)
         self.idempotency_keys = IdempotencyKeys(self.database)
+        self.request_counts = RequestCounts(self.database)
         self.transfer = Transfer(self.database, self.purges, secret)
 
     @property

@@ -338,6 +338,16 @@ ON CONFLICT (tenant, subject) DO UPDATE SET holder = excluded.holder, time = exc
 -- name: reviews.release
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
 
+-- name: quotas.count_request
+INSERT INTO request_count (agent, day, requests) SELECT :agent::text, :day::bigint, 1 WHERE :most::bigint > 0
+ON CONFLICT (tenant, agent) DO UPDATE SET
+  requests = CASE request_count.day WHEN excluded.day THEN request_count.requests + 1 ELSE 1 END, day = excluded.day
+WHERE request_count.day <> excluded.day OR request_count.requests < :most::bigint
+RETURNING requests;
+
+-- name: quotas.requests
+SELECT requests FROM request_count WHERE agent = :agent AND day = :day;
+
 -- name: keys.remove_old
 DELETE FROM idempotency WHERE (agent, key) IN (
   SELECT agent, key FROM idempotency WHERE time < :before LIMIT 100 FOR UPDATE SKIP LOCKED

@@ -13,6 +13,7 @@ from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
 from holdfast.access.gate import MissedDecisions
+from holdfast.access.quota import find_quota
 from holdfast.api.memory import Memory, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
 from holdfast.base import totals
@@ -115,7 +116,8 @@ class Gateway:
         if settings is None:
             cache_key, settings = self._settings_for(caller, scopes, read_only)
         else:
-            cache_key = settings = settings.replace(allowed_scopes=scopes)
+            quota = find_quota(caller, self._gate.role(caller.role), self._config)
+            cache_key = settings = settings.replace(allowed_scopes=scopes, most_notes=quota.notes, most_bytes=quota.bytes)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
         self._retention.begin(settings)
         queue = self._write_queue_of(settings)
@@ -136,9 +138,15 @@ class Gateway:
 
     def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """Return a caller's settings and an object that represents them, which is faster to hash than all settings."""
-        known, key = self._known_settings, (caller.tenant, scopes, read_only)
+        quota = find_quota(caller, self._gate.role(caller.role), self._config)
+        known, key = self._known_settings, (caller.tenant, scopes, read_only, quota.notes, quota.bytes)
         if key not in known:
-            known[key] = object(), self.config_of(caller).replace(allowed_scopes=scopes, read_only=read_only)
+            known[key] = (
+                object(),
+                self.config_of(caller).replace(
+                    allowed_scopes=scopes, read_only=read_only, most_notes=quota.notes, most_bytes=quota.bytes
+                ),
+            )
         return known[key]
 
     # --- health and metrics -------------------------------------------------------------------------------------------
@@ -213,7 +221,7 @@ class Gateway:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, by_token=True, **self.given
         )
-        self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
+        self._known_settings: dict[tuple[object, ...], tuple[object, Config]] = {}
         self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # upper bounds in seconds
-_REFUSALS = ("too_many", "unauthenticated", "denied", "wrong_host", "wrong_origin", "too_large", "too_deep")
+_REFUSALS = ("too_many", "quota_exceeded", "unauthenticated", "denied", "wrong_host", "wrong_origin", "too_large", "too_deep")
 
 REQUESTS = "holdfast_requests_total"
 SECONDS = "holdfast_request_seconds"

@@ -138,11 +138,13 @@ class Pipeline:
     # --- in a thread --------------------------------------------------------------------------------------------------
 
     def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
-        """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time."""
+        """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time, or
+        `QuotaExceeded` if its agent has made as many requests today as it may."""
         caller = gate.identify(bearer_token(request))
         seen = record(request)
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
         self._rates.take(caller.token)
+        gate.count_request(caller)
         stack.enter_context(self.concurrency.enter(caller.token))
         return caller
 

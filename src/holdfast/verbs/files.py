@@ -7,6 +7,7 @@ from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refuse
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
+from holdfast.verbs import quota
 from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
@@ -132,5 +133,6 @@ class Files:
         before: str = "",
     ) -> None:
         data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))
+        quota.check(self._context, bytes=len(data) - (seen.size if seen else 0))
         written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([("", text)]))
         self._context.update_index(lambda: self._context.sync.index_file(target_scope.folder, "/".join(parts), written))

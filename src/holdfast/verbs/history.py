@@ -22,6 +22,7 @@ from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
 from holdfast.store.interface import Position, Transcript
+from holdfast.verbs import quota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -333,6 +334,7 @@ class _SessionWriter:
     def flush(self) -> None:
         """Append the pending turns that are new, after those that other processes appended."""
         if self.pending:
+            quota.check(self._context, bytes=sum([len(turn.text.encode("utf-8", "replace")) for turn in self.pending]))
             self._position = self._transcript_file.append(self._compose, self._position)
 
     def _compose(self, others: Iterator[Line], empty: bool) -> list[bytes]:

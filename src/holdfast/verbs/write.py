@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
+    from holdfast.store.note_history import HistoryWrite
     from holdfast.verbs.quarantine import Composed
 
 _ATTEMPTS = 1000  # to write notes that other processes keep changing
@@ -191,6 +192,8 @@ class _Prepared(Record):
     content: FileContent | None  # the file as it is now
     action: str
     note: ParsedNote
+    current: ParsedNote | None  # the note as it is now
+    history: list[HistoryWrite]  # history files to write before the note
 
     @property
     def changes(self) -> bool:
@@ -234,6 +237,7 @@ def write_notes(
         if contents is None:
             continue  # the new text is the next version of a note that was archived
         prepared = _prepare(requests, contents, rejected)
+        _check_quota(prepared)
         try:
             written = _store_files(context, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
@@ -284,9 +288,39 @@ def _prepare(
     drafts = [_make_current_draft(request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
     return [
-        _Prepared(request=request, draft=draft, content=content, action=action, note=note)
-        for request, draft, content, (action, note) in zip(requests, drafts, files, composed, strict=True)
+        _with_history(
+            _Prepared(request=request, draft=draft, content=content, action=action, note=note, current=old, history=[])
+        )
+        for request, draft, content, old, (action, note) in zip(requests, drafts, files, current, composed, strict=True)
     ]
+
+
+def _check_quota(prepared: list[_Prepared]) -> None:
+    """Check the quota of each caller that has one, for all notes that it writes at once."""
+    contexts = [one.request.context for one in prepared]
+    for context in dict.fromkeys([one for one in contexts if one.config.most_notes or one.config.most_bytes]):
+        from holdfast.verbs import quota
+
+        added = [
+            quota.count_added(context, one.request.scope, one.current, one.note)
+            for one in prepared
+            if one.request.context is context and one.changes
+        ]
+        quota.check(context, notes=sum([notes for notes, _ in added]), bytes=sum([size for _, size in added]))
+
+
+def _with_history(one: _Prepared) -> _Prepared:
+    """Return the note without the versions that no longer belong into its file, and the history files that get them."""
+    config, note = one.request.context.config, one.note
+    if not one.changes or (note.past_count <= config.inline_versions and len(note.data) <= config.inline_bytes):
+        return one
+    from holdfast.store import note_history
+
+    shortened, writes = note_history.split_off(
+        one.request.context.store, one.request.scope.folder, one.draft.key, note,
+        most_versions=config.inline_versions, most_bytes=config.inline_bytes,
+    )  # fmt: skip
+    return one.replace(note=shortened, history=writes)
 
 
 def _make_current_draft(request: WriteRequest, note: ParsedNote | None) -> Draft:
@@ -341,6 +375,11 @@ def _store_files(
         quarantine.refuse_rejected(context, rejected, [(one.request.context, one.draft) for one in prepared])
 
     replaced = [one.content.file_id if one.content else None for one in changed]
+    for one, old in zip(changed, replaced, strict=True):
+        if one.history:
+            from holdfast.store import note_history
+
+            note_history.write(context.store, one.request.scope, one.name, old, one.history)
     if len(changed) == 1:
         first = changed[0]
         file_ids = [context.store.write_note(first.request.scope, first.draft.key, first.note.data, replaced[0], check=check)]

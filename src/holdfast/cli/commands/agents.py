@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.ledger.agents import Agent
 
-_NO_DATE = "never"
+_NO_DATE, _NO_QUOTA = "never", "none"
 
 
 def add_agent(call: Invocation) -> int:
@@ -56,7 +56,8 @@ def revoke_agent(call: Invocation) -> int:
 def list_agents(call: Invocation) -> int:
     """`holdfast agent list`."""
     with closing(_open_gate(call)) as gate:
-        agents = [_describe_agent(agent) for agent in gate.agents()]
+        usage = gate.usage(gate.agents())
+        agents = [{**_describe_agent(agent), "quota": usage[agent.name]} for agent in gate.agents() if agent.name in usage]
     return call.answer(agents, _print_agents)
 
 
@@ -197,12 +198,20 @@ def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     rows = [
         (
             agent["agent"], agent["role"], agent["state"], token["id"], (token["expires"] or _NO_DATE)[:10],
-            agent["created"][:10],
+            agent["created"][:10], _format_quota(agent["quota"]),
         )
         for agent in agents
         for token in _select_tokens(agent["tokens"])
     ]  # fmt: skip
-    output.print_table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
+    names, styles = ("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE", "QUOTA"), ("bold", "", "", "dim", "", "dim", "")
+    shown = len(names) if any(row[-1] != _NO_QUOTA for row in rows) else len(names) - 1  # most gateways have no quotas
+    output.print_table(names[:shown], [row[:shown] for row in rows], styles[:shown])
+
+
+def _format_quota(quota: dict[str, dict[str, Any]]) -> str:
+    """Return how much of each limit is used."""
+    limits = [f"{one['used']:,} of {one['limit']:,} {name}" for name, one in quota.items() if one["limit"] is not None]
+    return ", ".join(limits) or _NO_QUOTA
 
 
 def _select_tokens(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:

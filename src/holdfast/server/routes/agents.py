@@ -83,6 +83,17 @@ class ListAudit(RequestModel, kw_only=True):
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
 
+class Used(ResponseModel, kw_only=True):
+    used: int
+    limit: Annotated[int | None, Meta(description="Null without a limit.")]
+
+
+class QuotaUse(ResponseModel, kw_only=True):
+    notes: Used
+    bytes: Used
+    requests: Annotated[Used, Meta(description="Requests of today in UTC; counted only with a limit.")]
+
+
 class AgentInfo(ResponseModel, kw_only=True):
     name: str
     role: str
@@ -90,6 +101,7 @@ class AgentInfo(ResponseModel, kw_only=True):
     created: str
     tokens: list[dict[str, Any]]
     grants: list[Grant]
+    quota: Annotated[QuotaUse | None, Meta(description="How much it has, and may have; only in the list.")] = None
 
 
 class AgentGrants(ResponseModel, kw_only=True):
@@ -122,7 +134,10 @@ class AuditPage(ResponseModel, kw_only=True):
 def list_agents(request: AuthorizedRequest, params: ListAgents) -> AgentPage:
     found = [agent for agent in request.gate.agents() if agent.name > params.cursor]
     page = found[: params.limit]
-    return AgentPage(agents=[_info(agent) for agent in page], next=page[-1].name if len(found) > params.limit else None)
+    usage = request.gate.usage(page)
+    return AgentPage(
+        agents=[_info(agent, usage[agent.name]) for agent in page], next=page[-1].name if len(found) > params.limit else None
+    )
 
 
 def add_agent(request: AuthorizedRequest, params: AddAgent) -> Reply:
@@ -190,16 +205,17 @@ def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_veri
     return audit_verify.verify(request.gate.ledger.audit)
 
 
-def _info(agent: Agent) -> AgentInfo:
+def _info(agent: Agent, usage: dict[str, Any] | None = None) -> AgentInfo:
     tokens = [
         {"id": one.id, "created": format_timestamp(one.created), "expires": one.expires and format_timestamp(one.expires),
          "revoked": one.revoked and format_timestamp(one.revoked)}
         for one in agent.tokens
     ]  # fmt: skip
     state: Any = agent.state(dates.clock())
+    quota = QuotaUse(**{name: Used(**one) for name, one in usage.items()}) if usage else None
     return AgentInfo(
         name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens,
-        grants=list(agent.grants),
+        grants=list(agent.grants), quota=quota,
     )  # fmt: skip
 
 

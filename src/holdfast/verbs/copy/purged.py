@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.formats import transcript
+from holdfast.formats import history_file, transcript
+from holdfast.formats.note_file import replace_invalid
 from holdfast.formats.versions import list_versions, parse_note
 
 TYPE_CHECKING = False
@@ -29,7 +30,10 @@ class PurgedContent:
         if not self._ledgers or (part == "files" and b"\0" in content.data):
             return ""
         path, texts = "", [content.data.decode("utf-8", "replace")]
-        if part != "files":
+        if part == "history":
+            path = f"{scope}/notes/{history_file.parse(content.data, name).note}"
+            texts = [replace_invalid(place.version.text) for place in history_file.older_versions(content.data, name)]
+        elif part != "files":
             key = name.removesuffix(".md")
             path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))]

@@ -9,9 +9,10 @@ from functools import cache
 
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
-from holdfast.formats.versions import list_versions, parse_note
+from holdfast.formats.versions import parse_note
 from holdfast.ledger.receipts import UNKNOWN, find_losses, list_damaged_ids
 from holdfast.models import Problem, Scope
+from holdfast.store import note_history
 from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
 from holdfast.verbs.purge.job import render_files_again
 from holdfast.verbs.purge.verify_files import TABLE_PREFIX, kind_of
@@ -196,7 +197,8 @@ def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope
         files += [(trashed.part, trashed.name, trashed.key) for trashed in context.store.list_trash(scope)]
         for part, name, key in files:
             content = context.store.read_file(folder, part, name)
-            texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
+            note = parse_note(content.data, content.modified) if content else None
+            texts = [one.text for one in note_history.list_versions(context.store, folder, note)] if note else []
             path = f"{folder}/notes/{key}"
             if any(context.ledger.purges.is_purged_by(receipt["id"], text, path) for text in texts):
                 found.append((scope, key))
