@@ -123,6 +123,21 @@ class AccessGate:
         self._record_or_fail(caller, action, meta)
         return role
 
+    def allow_for(self, caller: Caller, agent: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
+        """Decide whether the caller may do this for another agent, by the roles of both, and write one row in the caller's name.
+
+        Returns the agent's role."""
+        about = {**meta, "name": agent.agent, "of_role": agent.role}
+        _, about = self._decide(caller, action, scope, about)
+        role = self._roles.get(agent.role)
+        reason = denial_reason(role, action, scope)
+        if reason or role is None:
+            self._record(caller, action, "denied", {**about, "reason": f"{agent.agent}: {reason}"})
+            fix = Template("An operator may change its role: ", command("role list"), " shows them")
+            raise Denied(f"{agent.agent} may not {action}: {reason}", fix)
+        self._record_or_fail(caller, action, about)
+        return role
+
     def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
         """Decide in the same way, but write the row of an allowed change together with the change."""
         role, meta = self._decide(caller, action, scope, meta)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.config import Config
+    from holdfast.errors import Wording
     from holdfast.index.interface import Index
     from holdfast.ledger.interface import Ledger
     from holdfast.search.hybrid import HybridSearch
@@ -63,9 +64,10 @@ class Context:
 
     def __init__(
         self, config: Config, *, project: str | None, session: str | None, agent: str | None, client: str | None,
-        origin: str, cwd: str | None, progress: Progress,
+        origin: str, cwd: str | None, progress: Progress, words: Wording = errors.default_words,
     ) -> None:  # fmt: skip
         self.config = config
+        self.words = words  # how the interface of this caller names commands in texts for models
         self.session = validate.check_name(session, "session id") if session else None
         self.agent = validate.check_name(agent, "agent name") if agent else None
         self.client = validate.check_line(client, "client's name", 100) if client else None
@@ -225,7 +227,7 @@ class Context:
             from holdfast.search.hybrid import HybridSearch
 
             self._hybrid_search = HybridSearch(
-                self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key)
+                self.index, embedders.open_for_search(self.config.embedder, self.config.embed_key), self.words
             )
         return self._hybrid_search
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,13 +22,16 @@ from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.base.record import Record
 from holdfast.config import Config, check_gateway_url
-from holdfast.errors import HoldfastError, NoScope, UsageError
+from holdfast.errors import HoldfastError, NoScope, Template, UsageError, default_words
 from holdfast.mcp import markdown, project_resolution
 from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
 from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
 T = TypeVar("T")
@@ -44,11 +47,12 @@ _TYPE_NAMES = {"string": "a string", "integer": "a whole number", "boolean": "tr
 
 class AccessControl(Record):
     """Access control, where callers have tokens: `admit` finds and checks the caller, `redact` removes from a message what the
-    caller may not read, `report_error` records an unexpected error."""
+    caller may not read, `report_error` records an unexpected error, `words` names what a caller without a shell can do."""
 
     admit: Admit
     redact: Callable[[str], str]
     report_error: Callable[[Exception], object]
+    words: Wording
 
 
 class Calls:
@@ -58,7 +62,8 @@ class Calls:
         self.started = started
         self._gate = gate
         self._admit = gate.admit if gate else None
-        self.memories = Memories(started)
+        self._words: Wording = gate.words if gate else default_words
+        self.memories = Memories(started, self._words)
         self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
         self._root_changes = 0  # how often any client has said that its roots have changed
         self._limit: anyio.CapacityLimiter | None = None
@@ -79,7 +84,9 @@ class Calls:
 
     def shown(self, error: HoldfastError) -> str:
         """Return the message of an error as the caller may read it."""
-        return self._gate.redact(str(error)) if self._gate else str(error)
+        message, fix = error.whole().render(self._words), Template(error.hint).render(self._words)
+        text = f"{message}. {fix}" if fix else message
+        return self._gate.redact(text) if self._gate else text
 
     def _report_unexpected(self, error: Exception) -> str:
         """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
@@ -186,8 +193,8 @@ class Calls:
 class Memories:
     """The open memories, one per caller."""
 
-    def __init__(self, started: LaunchOptions) -> None:
-        self._started = started
+    def __init__(self, started: LaunchOptions, words: Wording = default_words) -> None:
+        self._started, self._words = started, words
         self._cache = MemoryCache(_OPEN_MEMORIES)
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id that no notes are stored under
 
@@ -226,7 +233,7 @@ class Memories:
             )  # fmt: skip
         return Memory(
             config=settings, project=project, session=caller.session, agent=caller.agent, client=caller.client,
-            cwd=caller.folder,
+            cwd=caller.folder, words=self._words,
         )  # fmt: skip
 
 

@@ -96,8 +96,7 @@ class RequestMiddleware:
             self._logs.log_request(record, seconds)
 
     def _problem(self, error: Exception, record: RequestRecord, headers: Headers) -> Response:
-        with_parts = headers.get(problem.PARTS, "").strip() == "parts"
-        status, body, more = problem.of(error, record.id, with_parts)
+        status, body, more = problem.of(error, record.id, problem.wants_parts(headers))
         if status == 500:
             record.failure = [type(error).__name__, *problem.where(error)]
         record.outcome = body["code"]

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import config
 from holdfast import home as home_folder
@@ -21,7 +21,11 @@ from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.interface import Ledger
 from holdfast.server.metrics import Metrics
+from holdfast.server.problem import in_request
 from holdfast.server.retention import TenantRetention
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 CLIENT = "http"
 _OPEN_MEMORIES = 64
@@ -92,18 +96,17 @@ class Gateway:
 
     @contextmanager
     def open_memory(
-        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
-        read_only: bool = False,
+        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, read_only: bool = False,
+        words: Wording = in_request,
     ) -> Iterator[Memory]:  # fmt: skip
-        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive."""
-        if settings is None:
-            cache_key, settings = self._settings_for(caller, scopes, read_only)
-        else:
-            cache_key = settings = settings.replace(allowed_scopes=scopes)
+        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive.
+
+        Its texts for models name commands in these `words`."""
+        cache_key, settings = self._settings_for(caller, scopes, read_only)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
-        key = (cache_key, agent, origin, target.project, target.session)
+        key = (cache_key, agent, origin, target.project, target.session, words)
         self._retention.begin(settings)
-        with self._memories.lend(key, lambda: self._create_memory(settings, agent, origin, target)) as memory:
+        with self._memories.lend(key, lambda: self._create_memory(settings, agent, origin, target, words)) as memory:
             yield memory
 
     def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
@@ -140,8 +143,8 @@ class Gateway:
     def _closables(self) -> tuple[AccessGate, Ledgers, Ledgers]:
         return self._gate, self._ledgers, self._readiness_ledgers
 
-    def _create_memory(self, settings: Config, agent: str, origin: str, target: Target) -> Memory:
+    def _create_memory(self, settings: Config, agent: str, origin: str, target: Target, words: Wording) -> Memory:
         return Memory(
             config=settings, agent=agent, project=target.project or self._no_project, session=target.session, client=CLIENT,
-            origin=origin,
+            origin=origin, words=words,
         )  # fmt: skip

@@ -7,10 +7,12 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from holdfast import errors
-from holdfast.errors import HoldfastError, Template, Term
+from holdfast.errors import HoldfastError, Template, Term, default_words
 from holdfast.safety.validate import redact_or_withhold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.errors import Wording
 
 MEDIA_TYPE = "application/problem+json"
@@ -43,6 +45,9 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
     "store TEXT --again": '`POST /v1/notes {{"text": TEXT, "again": true}}`',
     "store --allow-secret WHY": '`POST /v1/notes {{"allow_secret": WHY}}`',
     "review": "`GET /v1/review`",
+    "facts": "`GET /v1/facts`",
+    "read {}": "`GET /v1/read?path={}`",
+    "embed": "`POST /v1/embed`",
     "agent list": "`GET /agents`",
     "agent add": "`POST /agents`",
     "agent add {}": '`POST /agents {{"name": "{}"}}`',
@@ -54,6 +59,9 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
 }
 PHRASES = {
     "redact": '`{"redact": true}`',
+    "recall a query": "`POST /v1/recall`",
+    "get a note": "`GET /v1/notes/SCOPE/KEY`",
+    "list all notes": "`GET /v1/notes`",
     "review as a person": "`GET /v1/review` with the operator's token",
     "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
     "session of turns": "Send X-Holdfast-Session, or name it as `session`",
@@ -116,6 +124,16 @@ def in_request(term: Term) -> str:
 def in_query(term: Term) -> str:
     """Return the HTTP words for a term of an import's message: its options are in the query."""
     return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
+
+
+def words_for(headers: Mapping[str, str]) -> Wording:
+    """Return the words for a caller: requests, but commands for Holdfast's own client, which may be a command line."""
+    return default_words if wants_parts(headers) else in_request
+
+
+def wants_parts(headers: Mapping[str, str]) -> bool:
+    """Return whether a request asks for messages as data, as Holdfast's own client does."""
+    return headers.get(PARTS, "").strip() == "parts"
 
 
 def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:

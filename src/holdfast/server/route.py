@@ -16,6 +16,7 @@ import starlette.routing
 
 from holdfast.access.policy import denial_reason
 from holdfast.server.models import TARGET_FIELDS, RequestModel
+from holdfast.server.problem import words_for
 from holdfast.server.validation import request_fields
 
 if TYPE_CHECKING:
@@ -150,7 +151,9 @@ class AuthorizedRequest:
         """Open the caller's memory; it stays open to the end of the request."""
         read_only = bool(denial_reason(self.role, WRITE, None))
         return self.stack.enter_context(
-            self.gateway.open_memory(self.caller, self.target, self.role.scopes, read_only=read_only)
+            self.gateway.open_memory(
+                self.caller, self.target, self.role.scopes, read_only=read_only, words=words_for(self.headers)
+            )
         )
 
     @property

@@ -132,7 +132,7 @@ async def _import(request: AuthorizedRequest, params: Import, upload: Upload) ->
         if not has_answered:
             raise  # an answer with a status of its own
         await upload.drop(error)
-        with_parts = request.header(problem.PARTS) == "parts"
+        with_parts = problem.wants_parts(request.headers)
         body = problem.of(error, request.id, with_parts)[1]
         shown = problem.for_caller(body, request.gateway.home, request.caller.is_person)
         title = "The import ended here; what was kept before stays"

@@ -1,0 +1,17 @@
+"""The gateway on a home and on PostgreSQL: a test module that imports `gateway` runs its tests on both stores."""
+
+from __future__ import annotations
+
+import pytest
+from http_gateway import run_gateway
+
+
+@pytest.fixture(params=["home", "postgres"])
+def gateway(request, home, monkeypatch):
+    """The gateway of the test's home, on a free port; its memory is in the home or in a new database."""
+    if request.param == "postgres":
+        monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("postgres_url"))
+    home.mkdir(mode=0o700)
+    with run_gateway(home) as one:
+        one.store = request.param
+        yield one
