@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import both_gateways
 import pytest
-from both_gateways import gateway  # noqa: F401
 from github_server import TOKEN, GitHub
 
+gateway = both_gateways.gateway  # each test runs on both stores
 NOTE = {"key": "k", "value": "Harbour words."}
 
 

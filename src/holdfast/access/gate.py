@@ -124,9 +124,8 @@ class AccessGate:
         return role
 
     def allow_for(self, caller: Caller, agent: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
-        """Decide whether the caller may do this for another agent, by the roles of both, and write one row in the caller's name.
-
-        Returns the agent's role."""
+        """Decide by the roles of the caller and of the agent that it acts for, write one row in the caller's name, and return
+        the agent's role."""
         about = {**meta, "name": agent.agent, "of_role": agent.role}
         _, about = self._decide(caller, action, scope, about)
         role = self._roles.get(agent.role)

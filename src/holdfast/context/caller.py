@@ -82,7 +82,7 @@ class Context:
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
         backend = _open_backend(config, agent=self.agent, all_agents=self.origin == "user")
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
-        self.purge_filter = PurgeFilter(self.ledger)
+        self.purge_filter = PurgeFilter(self.ledger, self._other_folders_of_project)
         self.sync = Sync(
             store=self.store,
             index=self.index,
@@ -177,6 +177,11 @@ class Context:
         if len(kinds) > 1:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
         return scopes
+
+    def _other_folders_of_project(self, folder: str) -> list[str]:
+        """Return the folders of the other ids of the caller's project, if this is the folder of one of its ids."""
+        folders = [f"projects/{id}" for id in self._project or ()]
+        return [other for other in folders if other != folder] if folder in folders else []
 
     def _older_projects(self) -> list[Scope]:
         return [Scope("project", id) for id in self.project_ids()[1:]]

@@ -182,7 +182,7 @@ class _Prepared(Record):
     drafts: list[Draft]
     composed: list[Composed]
     files: list[tuple[str, ParsedNote, FileId | None]]  # those that change: name, note, identity of the file it replaces
-    texts: list[tuple[str, str]]  # what they say, each with the path of its note
+    texts: list[tuple[str, str]]  # what they say, each with the path of its note or the folder of the scope
 
 
 def write_notes(
@@ -235,7 +235,7 @@ def _prepare(
     for draft, content, (action, note) in zip(drafts, contents, composed, strict=True):
         if action != "unchanged":
             files.append((f"{draft.key}.md", note, content.file_id if content else None))
-            texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[("", tag) for tag in draft.tags or ()]]
+            texts += [(f"{scope.folder}/notes/{draft.key}", draft.text), *[(scope.folder, tag) for tag in draft.tags or ()]]
     return _Prepared(drafts, composed, files, texts)
 
 
@@ -278,7 +278,7 @@ def _store_files(
     context, files = requests[0].context, prepared.files
     if not files:
         return []
-    texts = [] if allow_purged else [*prepared.texts, *[("", text) for text in mentions]]
+    texts = [] if allow_purged else [*prepared.texts, *[(scope.folder, text) for text in mentions]]
     allowed = [(draft, note) for draft, (_, note) in zip(prepared.drafts, prepared.composed, strict=True) if draft.allowed]
     if allowed or not context.config.store:  # PostgreSQL asks once, in the transaction that writes
         context.purge_filter.refuse_purged(texts)

@@ -27,9 +27,9 @@ _WEBHOOK_SECONDS = 10.0
 class Dispatch(RequestModel, kw_only=True):
     agent: OtherAgent | UnsetType = UNSET
     task: Annotated[str, Meta(description="What is to be done; handed on as it is.", min_length=1, max_length=100_000)]
-    budget: Annotated[
-        int, Meta(description="Most characters of `memory`; otherwise 9000.", ge=_MIN_CHARS, le=_MAX_CHARS)
-    ] = _DEFAULT_CHARS
+    budget: Annotated[int, Meta(description="Most characters of `memory`; otherwise 9000.", ge=_MIN_CHARS, le=_MAX_CHARS)] = (
+        _DEFAULT_CHARS
+    )
     to: Annotated[
         Literal["caller", "webhook"], choices("Who gets it; otherwise the caller.", ("caller", "webhook"))
     ] = "caller"  # fmt: skip

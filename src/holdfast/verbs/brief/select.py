@@ -224,15 +224,15 @@ def _overviews(
     without pages that would bring back a purged text. At most `most_chars` of each may be shown."""
     from holdfast.verbs.read import overviews
 
-    pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, page.text)]
+    pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, scope, page.text)]
     current = [(page.path, _current(page.text, f"{scope.folder}/{page.path}", 1, now, stale)) for page in pages]
     return tuple([(path, validate.hide_secrets(text[:most_chars]) + text[most_chars:]) for path, text in current])
 
 
-def _may_be_purged(context: Context, text: str) -> bool:
-    """Return whether this text was purged, or the ledger cannot say now."""
+def _may_be_purged(context: Context, scope: Scope, text: str) -> bool:
+    """Return whether this text was purged from the scope, or the ledger cannot say now."""
     try:
-        return bool(context.purge_filter.find_receipt("", [text]))
+        return bool(context.purge_filter.find_receipt(scope.folder, [text]))
     except Busy:
         return True
 
@@ -279,9 +279,7 @@ def _shown_key(note: Note) -> str:
     return note.key if is_ours else validate.redact_or_withhold(note.key)[0]
 
 
-def _explain_start(
-    context: Context, notes: list[Note], composed: Composed, stated: set[str], now: str
-) -> tuple[Why, ...]:
+def _explain_start(context: Context, notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
     """Explain every note of the scopes, including ended ones; `stated` are those whose facts are all shown."""
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
