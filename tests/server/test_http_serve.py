@@ -28,10 +28,11 @@ from holdfast.server.serve import HeaderTimeout
 class Process:
     """A server process: its port, its output, and its log so far."""
 
-    def __init__(self, home, tmp_path, *words, env=()):
+    def __init__(self, home, tmp_path, *words, env=(), command=None, before=None):
         self.process = subprocess.Popen(
-            [*HOLDFAST, "serve", "--port", "0", "--home", str(home), *words],
+            [*(command or HOLDFAST), "serve", "--port", "0", "--home", str(home), *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **dict(env)},
+            preexec_fn=before,
         )  # fmt: skip
         self.log, self.said = [], []
         self._readers = [

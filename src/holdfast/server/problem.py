@@ -19,6 +19,7 @@ MEDIA_TYPE = "application/problem+json"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 TITLES = {  # status and title of the codes that only HTTP has, beside those of errors.py
     "not_json": (400, "The body is not JSON"),
+    "bad_target": (400, "The request target is not a plain path"),
     "no_route": (404, "There is no such route"),
     "wrong_method": (405, "The route knows other methods"),
     "too_slow": (408, "The body took too long to come"),
