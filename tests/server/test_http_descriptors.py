@@ -6,15 +6,11 @@ import http.client
 import json
 import resource
 import socket
-import sys
 
 import pytest
-from test_http_serve import started
+from test_http_serve import holdfast_without, started
 
-LOOPS = {  # `holdfast serve` with uvloop, and with asyncio's own loop
-    "uvloop": None,
-    "asyncio": [sys.executable, "-c", "import sys; sys.modules['uvloop'] = None; from holdfast.cli import main; sys.exit(main())"],
-}  # fmt: skip
+LOOPS = {"uvloop": None, "asyncio": holdfast_without("uvloop")}  # `holdfast serve` with uvloop, and with asyncio's own loop
 LIMIT = 120
 
 

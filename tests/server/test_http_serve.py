@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -23,6 +24,12 @@ from tiers import tiered
 from holdfast import Memory
 from holdfast.server.processes import Workers
 from holdfast.server.serve import HeaderTimeout
+
+
+def holdfast_without(package):
+    """Return the command `holdfast` in a process that does not have this package."""
+    code = f"import sys; sys.modules[{package!r}] = None; from holdfast.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", code]
 
 
 class Process:

@@ -1,7 +1,7 @@
 """Which host names this server answers to, which web pages may call it, and what a request target may look like.
 
-Others are refused, so that no page reaches the server under a name of its own (DNS rebinding), and so that a path means the same
-to this server and to a proxy in front of it."""
+Others are refused, so that no page reaches the server under a name of its own (DNS rebinding), and so that a path means the
+same to this server and to a proxy in front of it."""
 
 from __future__ import annotations
 

@@ -69,6 +69,7 @@ PHRASES = {
     "session of scope": "Send X-Holdfast-Session, or use another scope",
 }
 IN_QUERY = {"redact": "`?redact=true`"}  # for an import: its body holds many notes
+REPLAYED_HEADER = "idempotency-replayed"
 PARTS = "x-holdfast-hints"  # header: with `parts`, messages are also sent as data, for another interface to word
 PURGED_BY_OTHERS = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
@@ -88,6 +89,14 @@ class Problem(Exception):
         return TITLES[self.code][0]
 
 
+class Replayed(Exception):
+    """An error instead of a repeated answer: the request was done before, and its answer cannot be given again."""
+
+    def __init__(self, error: HoldfastError | Problem) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def kinds() -> dict[str, tuple[int, str]]:
     """Return the status and the title of every code."""
     return {**_of_errors(errors.HoldfastError), **TITLES}
@@ -95,6 +104,9 @@ def kinds() -> dict[str, tuple[int, str]]:
 
 def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Return status, body and headers for an error; with `parts` also its messages as data."""
+    if isinstance(error, Replayed):
+        status, body, headers = of(error.error, request_id, parts)
+        return status, {**body, "replayed": True}, {**headers, REPLAYED_HEADER: "true"}
     if isinstance(error, Problem):
         detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
         body = _body(error.status, error.code, title=TITLES[error.code][1], detail=detail, fix=error.fix, request_id=request_id)
