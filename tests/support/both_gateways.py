@@ -8,7 +8,7 @@ from http_gateway import run_gateway
 
 @pytest.fixture(params=["home", "postgres"])
 def gateway(request, home, monkeypatch):
-    """The gateway of the test's home, on a free port and without a rate limit; its memory is in the home or in a new database."""
+    """The gateway of the test's home, without a rate limit; its memory is in the home or in a new database."""
     if request.param == "postgres":
         monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("postgres_url"))
     home.mkdir(mode=0o700)

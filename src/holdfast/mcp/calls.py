@@ -75,18 +75,21 @@ class Calls:
             arguments = check_arguments(tool.input_schema, given)
             caller = await self._tool_caller(tool, arguments, ctx)
             _require_project(caller, scope_of(tool.name, arguments))
-            answer = await self.run(caller, lambda memory: _run_tool(caller, memory, tool, arguments))
+            answer = await self.run(caller, lambda memory: _run_tool(caller, memory, tool, arguments, self._redact))
         except HoldfastError as error:
             return _error_result(self.shown(error), caller)
         except Exception as error:
             return _error_result(self._report_unexpected(error), caller)
         return answer
 
+    def _redact(self, text: str) -> str:
+        return self._gate.redact(text) if self._gate else text
+
     def shown(self, error: HoldfastError) -> str:
         """Return the message of an error as the caller may read it."""
         message, fix = error.whole().render(self._words), Template(error.hint).render(self._words)
         text = f"{message}. {fix}" if fix else message
-        return self._gate.redact(text) if self._gate else text
+        return self._redact(text)
 
     def _report_unexpected(self, error: Exception) -> str:
         """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
@@ -296,9 +299,13 @@ def describe_project(caller: Caller, memory: Memory) -> dict[str, Any]:
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
-def _run_tool(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+def _run_tool(
+    caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any], redact: Callable[[str], str]
+) -> dict[str, Any]:
     """Run a tool and return one text for the model. Programs find the project in `_meta`."""
     answer = show_hidden(tool.verb(memory, arguments))
+    if isinstance(answer, dict) and answer.get("reason"):
+        answer["reason"] = redact(answer["reason"])
     project = show_hidden(describe_project(caller, memory))
     text = "\n".join([*tool.show(answer), markdown.format_project(project)])
     return {"content": [{"type": "text", "text": text}], "_meta": {PROJECT: project}}

@@ -158,7 +158,7 @@ class Pipeline:
             reply = idempotency.run_once(authorized, params, _head(request) + data)
             if isinstance(reply.body, Iterator):
                 return replace(reply, body=_closing(reply.body, stack.pop_all()))
-            return redaction.redact(route, reply, authorized.role)
+            return redaction.redact(route, reply, authorized.role, self.gateway.home)
 
     def _authorize(
         self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack

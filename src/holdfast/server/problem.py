@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import traceback
+from functools import lru_cache
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from holdfast import errors
@@ -63,6 +66,8 @@ PHRASES = {
     "recall a query": "`POST /v1/recall`",
     "get a note": "`GET /v1/notes/SCOPE/KEY`",
     "list all notes": "`GET /v1/notes`",
+    "config": "it in config.toml",
+    "migrate": "Migrate the database",
     "review as a person": "`GET /v1/review` with the operator's token",
     "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
     "session of turns": "Send X-Holdfast-Session, or name it as `session`",
@@ -167,8 +172,23 @@ def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, An
 
 
 def plain(text: str, home: str) -> str:
-    """Return a text without the path of the home and without secrets."""
-    return redact_or_withhold(text.replace(home, "HOME"))[0]
+    """Return a message without the path of the home and without secrets, for an operator too: the log has the path."""
+    return redact_or_withhold(hide_home(text, home))[0]
+
+
+def hide_home(text: str, home: str) -> str:
+    """Return a text with `HOME` for the path of the home, however it is written."""
+    for form in _home_forms(home):
+        text = text.replace(form, "HOME")
+    return text
+
+
+@lru_cache(maxsize=8)
+def _home_forms(home: str) -> tuple[str, ...]:
+    """Return the path of the home as it was given, without links, and as commands and JSON write both; longest first."""
+    paths = {home, os.path.realpath(home)}
+    forms = {form for path in paths for form in (path, quote(path).strip("'"), json.dumps(path)[1:-1], repr(path)[1:-1])}
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def where(error: BaseException) -> list[str]:
