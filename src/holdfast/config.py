@@ -6,7 +6,7 @@ import os
 import stat
 
 from holdfast.base.record import Record
-from holdfast.errors import ConfigError, DiskTrouble, from_os
+from holdfast.errors import ConfigError, DiskTrouble, Template, from_os, phrase
 from holdfast.models import ORIGINS, SCOPES
 
 TYPE_CHECKING = False
@@ -406,8 +406,9 @@ def check_value(setting: Setting, value: object, where: str) -> Any:
     return value
 
 
-def _format_fix(setting: Setting) -> str:
-    return f"Correct it: `holdfast config {setting.name} VALUE`" + (f", or unset {setting.env}" if setting.env else "")
+def _format_fix(setting: Setting) -> Template:
+    does = phrase("config", f"it: `holdfast config {setting.name} VALUE`")
+    return Template("Correct ", does, f", or unset {setting.env}" if setting.env else "")
 
 
 def _default_home(env: Mapping[str, str]) -> str:

@@ -100,6 +100,11 @@ class Template:
         return cls(*[one if isinstance(one, str) else Term(**{**one, "args": tuple(one["args"])}) for one in given])
 
 
+def default_words(term: Term) -> str:
+    """Return nothing, so that a term is shown by its default text: the wording of Python, the command line and local MCP."""
+    return ""
+
+
 REDACT = phrase("redact", "`--redact` (redact=True)")
 DOCTOR = command("doctor")
 

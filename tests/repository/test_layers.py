@@ -82,6 +82,8 @@ NETWORK_ACCESS = {  # every module that imports a network module, and why
     "mcp/project_resolution.py": "takes the address of a client's root apart; connects to nothing",
     "mcp/http.py": "listens on loopback, when a person asks for it",
     "server/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
+    "server/acceptor.py": "accepts the connections of the socket that serve.py listens on; opens none",
+    "server/hosts.py": "decodes the path of a request; connects to nothing",
     "server/body.py": "takes a query apart; connects to nothing",
     "api/remote/client.py": "spells a query; http_client.py connects",
     "api/remote/memory.py": "spells a key in a path; connects to nothing",

@@ -139,6 +139,7 @@ def test_a_write_sent_twice_with_one_key_is_done_once_and_answered_as_the_first_
     again = ask(route.method, path, body, **sent)
     if route.path in ("/agents", "/agents/{name}/token"):
         assert again.code == "conflict" and "token" in again.json["detail"]  # a token is shown once
+        assert again.headers["idempotency-replayed"] == "true" and again.json["replayed"] is True
     else:
         assert again.status == first.status and again.headers["idempotency-replayed"] == "true", again
         assert shown(again) == shown(first)

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -25,15 +26,21 @@ from holdfast.server.processes import Workers
 from holdfast.server.serve import HeaderTimeout
 
 
+def holdfast_without(package):
+    """Return the command `holdfast` in a process that does not have this package."""
+    code = f"import sys; sys.modules[{package!r}] = None; from holdfast.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", code]
+
+
 class Process:
     """A server process: its port, its output, and its log so far."""
 
-    def __init__(self, home, tmp_path, *words, env=(), terminal=False):
+    def __init__(self, home, tmp_path, *words, env=(), terminal=False, command=None, before=None):
         master, slave = os.openpty() if terminal else (None, None)
         self.process = subprocess.Popen(
-            [*HOLDFAST, "serve", "--port", "0", "--home", str(home), *words],
+            [*(command or HOLDFAST), "serve", "--port", "0", "--home", str(home), *words],
             stdout=slave if terminal else subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
-            env={**os.environ, **dict(env)},
+            env={**os.environ, **dict(env)}, preexec_fn=before,
         )  # fmt: skip
         if terminal:
             os.close(slave)

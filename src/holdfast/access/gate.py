@@ -134,6 +134,20 @@ class AccessGate:
         self._record_or_fail(caller, action, meta)
         return role
 
+    def allow_for(self, caller: Caller, agent: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
+        """Decide by the roles of the caller and of the agent that it acts for, write one row in the caller's name, and return
+        the agent's role."""
+        about = {**meta, "name": agent.agent, "of_role": agent.role}
+        _, about = self._decide(caller, action, scope, NOTHING, about)
+        role = self._roles.get(agent.role)
+        reason = denial_reason(role, action, scope)
+        if reason or role is None:
+            self._record(caller, action, "denied", {**about, "reason": f"{agent.agent}: {reason}"})
+            fix = Template("An operator may change its role: ", command("role list"), " shows them")
+            raise Denied(f"{agent.agent} may not {action}: {reason}", fix)
+        self._record_or_fail(caller, action, about)
+        return role
+
     def permit(
         self, caller: Caller, action: str, scope: str | None = None, *, named: NamedResources = NOTHING, **meta: Any
     ) -> Permit:

@@ -1,5 +1,5 @@
 """Find problems of the gateway for `doctor` and `/v1/check`: roles that cannot be read, agents without a role, decisions
-that are not in the audit, and an audit that was changed.
+that are not in the audit, an audit that was changed, and a database login that row-level security does not bind.
 """
 
 from __future__ import annotations
@@ -47,9 +47,20 @@ def find_gate_problems(
             if is_allowed("audit.read")
             else []
         )
-        return roles + agents + audit
+        login = _find_login_problem(config) if all_tenants and is_allowed("agents.manage") else []
+        return roles + agents + audit + login
     except HoldfastError as error:
         return [Finding(code="gateway", message=error.message, hint=error.fix, path="" if config.store else "ledger.db")]
+
+
+def _find_login_problem(config: Config) -> list[Finding]:
+    """Row-level security keeps tenants and agents apart; it does not bind a superuser."""
+    if not config.store:
+        return []
+    from holdfast import postgres
+
+    problem, fix = postgres.login_problem(postgres.make_settings(config, None, all_agents=True))
+    return [Finding(code="login", message=problem, hint=fix)] if problem else []
 
 
 def _find_role_problems(gate: AccessGate) -> list[Finding]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from holdfast.config import Config
+    from holdfast.errors import Wording
     from holdfast.index.interface import Index
     from holdfast.ledger.interface import Ledger
     from holdfast.search.hybrid import HybridSearch
@@ -102,9 +103,11 @@ class Context:
 
     def __init__(
         self, config: Config, *, project: str | None, session: str | None, agent: str | None, client: str | None,
-        origin: str, cwd: str | None, progress: Progress, backend: Backend | None = None, write_queue: WriteQueue | None = None,
+        origin: str, cwd: str | None, progress: Progress, words: Wording = errors.default_words,
+        backend: Backend | None = None, write_queue: WriteQueue | None = None,
     ) -> None:  # fmt: skip
         self.config = config
+        self.words = words  # how the interface of this caller names commands in texts for models
         self.session = validate.check_name(session, "session id") if session else None
         self.agent = validate.check_name(agent, "agent name") if agent else None
         self.client = validate.check_line(client, "client's name", 100) if client else None
@@ -118,11 +121,14 @@ class Context:
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
         self.write_queue = write_queue  # of a server: concurrent stores share one flush
         self._use(backend or open_backend(config, agent=self.agent, all_agents=self.origin == "user", progress=progress))
+        if backend is None:
+            self.backend.purge_filter.related = self._other_folders_of_project
 
     def _use(self, backend: Backend) -> None:
         self.backend = backend
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
-        self.sync, self.purge_filter = backend.sync, backend.purge_filter
+        self.sync = backend.sync
+        self.purge_filter = PurgeFilter(self.ledger, self._other_folders_of_project)
 
     def with_backend(self, backend: Backend) -> Context:
         """Return the same caller on another backend of the same memory."""
@@ -216,6 +222,11 @@ class Context:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
         return scopes
 
+    def _other_folders_of_project(self, folder: str) -> list[str]:
+        """Return the folders of the other ids of the caller's project, if this is the folder of one of its ids."""
+        folders = [f"projects/{id}" for id in self._project or ()]
+        return [other for other in folders if other != folder] if folder in folders else []
+
     def _older_projects(self) -> list[Scope]:
         return [Scope("project", id) for id in self.project_ids()[1:]]
 
@@ -260,7 +271,9 @@ class Context:
 
     def hybrid_search(self) -> HybridSearch:
         """Return hybrid search with the models that the settings name."""
-        return self.backend.hybrid_search()
+        search = self.backend.hybrid_search()
+        search.words = self.words
+        return search
 
     def close(self) -> None:
         """Close the open handles; what was stored is on disk already."""

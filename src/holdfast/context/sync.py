@@ -373,7 +373,7 @@ class Sync:
             return self._describe_note(scope, part, entry.name, key, content)
         if b"\0" in content.data:
             return unreadable_entry(scope, part, entry.name, content.file_id, problem="")
-        if receipt := self._purge_filter.find_receipt("", [content.text()]):
+        if receipt := self._purge_filter.find_receipt(scope, [content.text()]):
             return unreadable_entry(scope, part, entry.name, content.file_id, problem=CAME_BACK + receipt)
         return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 

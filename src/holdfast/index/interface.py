@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -310,8 +310,8 @@ class Index(Protocol):
     def reset_if_damaged(self) -> bool:
         """Check the whole index, reset it if it is damaged, and return whether it was."""
 
-    def list_texts(self, transcripts: bool) -> list[str]:
-        """Return every indexed text, with or without the turns of transcripts."""
+    def list_texts(self, transcripts: bool, scopes: Sequence[str] | None = None) -> list[str]:
+        """Return every indexed text, or those of some scopes, with or without the turns of transcripts."""
 
     def read_vectors(self, scope: str, part: str, files: list[str]) -> list[bytes]:
         """Return the numbers of every vector of these files, of all models."""

@@ -45,7 +45,7 @@ from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
@@ -453,9 +453,11 @@ class IndexQueries:
 
     # --- checks ---------------------------------------------------------------------------------------------------------------
 
-    def list_texts(self, transcripts: bool) -> list[str]:
-        """Return every indexed text, with or without the turns of transcripts."""
-        return [str(text) for (text,) in self._rows("all_texts", transcripts=transcripts)]
+    def list_texts(self, transcripts: bool, scopes: Sequence[str] | None = None) -> list[str]:
+        """Return every indexed text, or those of some scopes, with or without the turns of transcripts."""
+        if scopes is None:
+            return [str(text) for (text,) in self._rows("all_texts", transcripts=transcripts)]
+        return [str(text) for (text,) in self._rows("texts_of_scopes", transcripts=transcripts, scopes=tuple(scopes))]
 
     def read_vectors(self, scope: str, part: str, files: list[str]) -> list[bytes]:
         """Return the numbers of every vector of these files, of all models."""

@@ -606,6 +606,10 @@ SELECT id, model, folder, used, sum, ids, signs, numbers FROM block ORDER BY id;
 -- name: all_texts
 SELECT text FROM passage WHERE turn IS NULL OR :transcripts;
 
+-- name: texts_of_scopes
+SELECT p.text FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
+WHERE {in_scopes} AND (p.turn IS NULL OR :transcripts);
+
 -- name: folders
 SELECT f.id, f.passages, f.words FROM folder f WHERE {in_scopes} AND {in_parts};
 

@@ -6,7 +6,19 @@ import re
 
 import psycopg
 
-from holdfast.errors import Busy, ConfigError, Conflict, Damaged, Denied, DiskTrouble, HoldfastError, InvalidText, Trouble
+from holdfast.errors import (
+    Busy,
+    ConfigError,
+    Conflict,
+    Damaged,
+    Denied,
+    DiskTrouble,
+    HoldfastError,
+    InvalidText,
+    Template,
+    Trouble,
+    phrase,
+)
 
 URL, READ_URL = "store.url", "store.read_url"  # the settings that an error may name
 _AWAY = (  # shut down, crashed, starting, idle for too long, too many connections, no longer the primary
@@ -141,7 +153,8 @@ def _translate_state(error: psycopg.Error, state: str, url: str) -> HoldfastErro
     if refused := _find_refusal(state=state, url=url):
         return refused
     if state in _NO_SCHEMA:
-        return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")
+        fix = Template(phrase("migrate", "Run `holdfast migrate`"))
+        return Trouble(f"the database is not as this Holdfast expects it ({kind})", fix)
     if state == "42501":
         return Denied("the database does not allow this here", f"Grant holdfast_app to the login of {url}")
     if state == "23505":

@@ -464,6 +464,9 @@ SELECT p.text, p.sum FROM passage p JOIN folder f ON f.id = p.folder;
 -- name: all_texts
 SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE p.turn IS NULL OR :transcripts::boolean;
 
+-- name: texts_of_scopes
+SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE {in_scopes} AND (p.turn IS NULL OR :transcripts::boolean);
+
 -- name: wrong_counts
 SELECT f.scope || '/' || f.part FROM folder f
   CROSS JOIN LATERAL (SELECT coalesce(bit_xor(d.mix), 0) AS mix FROM doc d WHERE d.folder = f.id) AS docs

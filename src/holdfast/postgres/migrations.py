@@ -9,7 +9,7 @@ from hashlib import sha256
 import psycopg
 
 from holdfast.base.record import Record
-from holdfast.errors import Busy, ConfigError
+from holdfast.errors import Busy, ConfigError, Template, phrase
 from holdfast.postgres.checks import VectorSupport
 from holdfast.postgres.connection import Result
 from holdfast.postgres.errors import translate
@@ -70,7 +70,7 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
             return applied
         raise ConfigError(
             f"this login may not migrate the database ({error.diag.message_primary})",
-            "Run `holdfast migrate --store URL` as the owner of the schema holdfast",
+            Template(phrase("migrate", "Run `holdfast migrate --store URL`"), " as the owner of the schema holdfast"),
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise Busy("another process has been migrating for too long", "Wait for it and try again") from error

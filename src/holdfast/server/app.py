@@ -154,8 +154,7 @@ class RequestMiddleware:
             self._logs.log_request(record, seconds)
 
     def _problem(self, error: Exception, record: RequestRecord, headers: Headers) -> Response:
-        with_parts = headers.get(problem.PARTS, "").strip() == "parts"
-        status, body, more = problem.of(error, record.id, with_parts)
+        status, body, more = problem.of(error, record.id, problem.wants_parts(headers))
         if isinstance(error, DiskTrouble) and error.full:
             self._gateway.record_disk_trouble()
         if status == 500:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import config
 from holdfast import home as home_folder
@@ -26,9 +26,13 @@ from holdfast.ledger.interface import Ledger
 from holdfast.models import SCOPES, Progress
 from holdfast.server.health import Health, check_disk
 from holdfast.server.metrics import Metrics
+from holdfast.server.problem import in_request
 from holdfast.server.retention import TenantRetention
 from holdfast.server.shared_counters import SharedCounters
 from holdfast.verbs.batching import WriteQueue
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 CLIENT = "http"
 _OPEN_MEMORIES = 256  # of callers, each with its project and session
@@ -109,15 +113,13 @@ class Gateway:
 
     @contextmanager
     def open_memory(
-        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
-        read_only: bool = False,
+        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, read_only: bool = False,
+        words: Wording = in_request,
     ) -> Iterator[Memory]:  # fmt: skip
-        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive."""
-        if settings is None:
-            cache_key, settings = self._settings_for(caller, scopes, read_only)
-        else:
-            quota = find_quota(caller, self._gate.role(caller.role), self._config)
-            cache_key = settings = settings.replace(allowed_scopes=scopes, most_notes=quota.notes, most_bytes=quota.bytes)
+        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive.
+
+        Its texts for models name commands in these `words`."""
+        cache_key, settings = self._settings_for(caller, scopes, read_only)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
         self._retention.begin(settings)
         queue = self._write_queue_of(settings)
@@ -125,10 +127,10 @@ class Gateway:
         def make_context(backend: Backend | None = None) -> Context:
             return Context(
                 settings, project=target.project or self._no_project, session=target.session, agent=agent, client=CLIENT,
-                origin=origin, cwd=None, progress=Progress(), backend=backend, write_queue=queue,
+                origin=origin, cwd=None, progress=Progress(), words=words, backend=backend, write_queue=queue,
             )  # fmt: skip
 
-        key = (cache_key, agent, origin, target.project, target.session)
+        key = (cache_key, agent, origin, target.project, target.session, words)
         if settings.store or settings.store_read:
             lent = self._memories.lend(key, lambda: memory_of(make_context()))
         else:

@@ -17,12 +17,11 @@ from holdfast.errors import Busy, Conflict, Contended, HoldfastError, NotFound
 from holdfast.ledger.idempotency import KeptAnswer
 from holdfast.models import Note, Scope, Source
 from holdfast.server.models import RequestModel, ResponseModel
-from holdfast.server.problem import Problem
+from holdfast.server.problem import REPLAYED_HEADER, Problem, Replayed
 from holdfast.server.route import AuthorizedRequest, PendingReply, Reply
 from holdfast.server.threads import ThreadPool
 
 KEY_HEADER = "idempotency-key"
-REPLAYED_HEADER = "idempotency-replayed"
 _MAX_KEY_CHARS = 200
 _SIGNIFICANT_HEADERS = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match")  # they change the request
 _LEASE_SECONDS = 120
@@ -74,7 +73,10 @@ def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -
     agent, digest, keys = request.caller.agent, _digest(request, content), request.ledger.idempotency_keys
     before = _begin(request, key, digest, _LEASE_SECONDS)
     if before is not None:
-        reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
+        try:
+            reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
+        except (HoldfastError, Problem) as error:
+            raise Replayed(error) from error
         return replace(reply, status=before.status, headers={**reply.headers, REPLAYED_HEADER: "true"})
 
     def finish(run: Callable[[], Any]) -> Reply:

@@ -17,19 +17,31 @@ from holdfast.mcp.project_resolution import FOUND_BY_GATEWAY, LaunchOptions
 from holdfast.mcp.project_resolution import Caller as McpCaller
 from holdfast.server.body import check_json_size
 from holdfast.server.pipeline import record
-from holdfast.server.problem import Problem, plain, where
+from holdfast.server.problem import Problem, in_request, plain, where
 from holdfast.server.route import READ, WRITE
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
+    from holdfast.errors import Term
     from holdfast.mcp.calls import Context
     from holdfast.server.logs import Logs
     from holdfast.server.pipeline import Pipeline
 
 PATH = http.PATH
 _LOGGED_METHODS = ("POST", "GET", "DELETE")  # those of the protocol: metrics are by route, and callers cannot add any
+TOOLS = {  # the MCP tool for a command or a phrase of a text; for others the caller may send a request with the same token
+    "recall": "memory_recall",
+    "recall a query": "memory_recall",
+    "get a note": "memory_get",
+    "get {} --history": "memory_history with the key {}",
+}
 _CALLER, _REQUEST_ID = "holdfast.caller", "holdfast.request_id"
+
+
+def in_tools(term: Term) -> str:
+    """Return the words for a term of a message where the caller has MCP tools and no shell."""
+    return TOOLS[term.name].format(*term.args) if term.name in TOOLS else in_request(term)
 
 
 class McpEndpoint:
@@ -37,7 +49,7 @@ class McpEndpoint:
 
     def __init__(self, pipeline: Pipeline, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs) -> None:
         self._pipeline, self._gateway, self._logs = pipeline, pipeline.gateway, logs
-        gate = AccessControl(self._admit, self._redact, self._log_failure)
+        gate = AccessControl(self._admit, self._redact, self._log_failure, in_tools)
         names = tuple([name for host in hosts for name in (host, f"{host}:*")])
         own_origins = tuple([origin for host in names for origin in (f"http://{host}", f"https://{host}")])
         started = LaunchOptions(self._gateway.home, settings=(*self._gateway.given.items(), ("by_token", True)))

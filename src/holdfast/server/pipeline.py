@@ -201,12 +201,13 @@ class Pipeline:
             params = decode(route.params, given, route.fields)
             reply = idempotency.run_once(authorized, params, _head(request) + data)
             if isinstance(reply, PendingReply):
-                build = reply.build
-                finish = lambda future: redaction.redact(route, idempotency.to_reply(build(future)), authorized.role)  # noqa: E731
-                return replace(reply, build=finish)
+                build, role, home = reply.build, authorized.role, self.gateway.home
+                return replace(
+                    reply, build=lambda future: redaction.redact(route, idempotency.to_reply(build(future)), role, home)
+                )
             if isinstance(reply.body, Iterator):
                 return replace(reply, body=_closing(reply.body, stack.pop_all()))
-            return redaction.redact(route, reply, authorized.role)
+            return redaction.redact(route, reply, authorized.role, self.gateway.home)
 
     def _authorize(
         self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack

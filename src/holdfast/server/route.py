@@ -18,6 +18,7 @@ import starlette.routing
 from holdfast.access.policy import denial_reason
 from holdfast.models import Stored
 from holdfast.server.models import TARGET_FIELDS, RequestModel
+from holdfast.server.problem import words_for
 from holdfast.server.validation import request_fields
 
 if TYPE_CHECKING:
@@ -197,7 +198,9 @@ class AuthorizedRequest:
     def memory(self) -> Memory:
         """Open the caller's memory; it stays open to the end of the request."""
         read_only = bool(denial_reason(self.role, WRITE, None))
-        return self.stack.enter_context(self.gateway.open_memory(self.caller, self.target, self.scopes, read_only=read_only))
+        return self.stack.enter_context(
+            self.gateway.open_memory(self.caller, self.target, self.scopes, read_only=read_only, words=words_for(self.headers))
+        )
 
     @property
     def gate(self) -> AccessGate:

@@ -18,8 +18,10 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.errors import Busy
+from holdfast.server.acceptor import GatewayServer
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
+from holdfast.server.hosts import TARGET
 from holdfast.server.logs import LibraryLogHandler, Logs
 from holdfast.server.metrics import count_restart
 from holdfast.server.processes import Workers
@@ -82,7 +84,7 @@ def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
     _log_libraries(logs)
     gc.freeze()  # the app stays: the collector need not scan it again
     gc.set_threshold(_GC_THRESHOLD)
-    server = uvicorn.Server(config)
+    server = GatewayServer(config, listening, logs)
 
     def exit_before_start(*_: object) -> None:
         if not server.started:
@@ -90,7 +92,7 @@ def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
 
     # uvicorn handles signals while it runs and raises them again at its end: by then all is done, and that is no failure
     _on_signals(exit_before_start)
-    server.run(sockets=[listening])
+    server.run()
 
 
 def _exit(*_: object) -> None:
@@ -162,7 +164,7 @@ def _own_socket(sockets: list[socket.socket], number: int) -> socket.socket:
     return sockets[number]
 
 
-# --- slow and endless heads -----------------------------------------------------------------------------------------------
+# --- slow and endless heads, and request targets ----------------------------------------------------------------------
 
 if TYPE_CHECKING:
 
@@ -170,8 +172,11 @@ if TYPE_CHECKING:
         loop: asyncio.AbstractEventLoop
         transport: asyncio.Transport
         cycle: Any
+        scope: Any
+        url: bytes
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+        def on_headers_complete(self) -> None: ...
 else:
     _Protocol = AutoHTTPProtocol
 
@@ -202,6 +207,11 @@ class HeaderTimeout(_Protocol):
             self.transport.close()
         elif self._timer is None:
             self._start_timer()
+
+    def on_headers_complete(self) -> None:
+        """Keep the target as it was sent: httptools' protocol drops the host of `GET http://host/path`, h11's keeps it."""
+        self.scope[TARGET] = self.url
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()

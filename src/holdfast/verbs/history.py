@@ -348,7 +348,8 @@ class _SessionWriter:
         new = [admitted for turn in pending if (admitted := self._known.add_if_new(turn))]
         self._counts.known += len(pending) - len(new)
         turns = [(self._session, turn.id or "", turn.text) for turn in new]
-        purged = self._context.purge_filter.find_purged_turns(turns, stored=False)
+        folder = self._transcript_file.path.partition("/transcripts/")[0]
+        purged = self._context.purge_filter.find_purged_turns(turns, new_in=folder)
         new = [turn for number, turn in enumerate(new) if number not in purged]
         self._counts.added += len(new)
         self._counts.purged += len(purged)

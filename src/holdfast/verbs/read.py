@@ -331,7 +331,7 @@ def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> FileCon
     tree = context.store.tree(folder, 0)
     content = None if tree.is_folder(below) else tree.read_part("files", below)
     if content is not None:
-        context.purge_filter.refuse_returned("", [content.data.decode("utf-8", "replace")])
+        context.purge_filter.refuse_returned(folder, [content.data.decode("utf-8", "replace")])
     return content
 
 

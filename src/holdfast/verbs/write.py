@@ -206,8 +206,10 @@ class _Prepared(Record):
         return f"{self.draft.key}.md"
 
     def texts(self) -> list[tuple[str, str]]:
-        """Return the texts that must not have been purged, each with the path of its note."""
-        return [(self.request.path, self.draft.text), *[("", tag) for tag in self.draft.tags or ()]]
+        """Return the texts that must not have been purged, each with the path of its note or the folder of its scope."""
+        texts = [(self.request.path, self.draft.text), *[(self.request.scope.folder, tag) for tag in self.draft.tags or ()]]
+        related = self.request.context.purge_filter.with_related  # what a purge covers depends on the caller's project
+        return [(each, text) for place, text in texts for each in related(place)]
 
 
 def write_notes(
@@ -362,7 +364,14 @@ def _store_files(
     changed = [one for one in prepared if one.changes]
     if not changed:
         return []
-    texts = [] if allow_purged else [*[text for one in changed for text in one.texts()], *[("", text) for text in mentions]]
+    texts = (
+        []
+        if allow_purged
+        else [
+            *[text for one in changed for text in one.texts()],
+            *[(changed[0].request.scope.folder, text) for text in mentions],
+        ]
+    )
     allowed = [one for one in prepared if one.draft.allowed]
     if allowed or not context.config.store:  # PostgreSQL asks once, in the transaction that writes
         context.purge_filter.refuse_purged(texts)

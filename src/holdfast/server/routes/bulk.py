@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, Refused, Template, TooLarge
 from holdfast.models import AGENT_ORIGINS, ORIGINS, SCOPES
 from holdfast.server import problem
 from holdfast.server.body import check_json_size
-from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
+from holdfast.server.idempotency import REPLAY_WHOLE, Upload
 from holdfast.server.models import (
     AgentOrigin,
     Expected,
@@ -27,7 +27,7 @@ from holdfast.server.models import (
     Tags,
     choices,
 )
-from holdfast.server.problem import encode_json
+from holdfast.server.problem import REPLAYED_HEADER, encode_json
 from holdfast.server.route import ALL_SCOPES, NDJSON, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.server.routes.notes import NoteText, NoteType, Pinned, ValidFrom, ValidTo
 from holdfast.verbs.export import Export as ExportRows
@@ -132,7 +132,7 @@ async def _import(request: AuthorizedRequest, params: Import, upload: Upload) ->
         if not has_answered:
             raise  # an answer with a status of its own
         await upload.drop(error)
-        with_parts = request.header(problem.PARTS) == "parts"
+        with_parts = problem.wants_parts(request.headers)
         body = problem.of(error, request.id, with_parts)[1]
         shown = problem.for_caller(body, request.gateway.home, request.caller.is_person)
         title = "The import ended here; what was kept before stays"

@@ -10,6 +10,7 @@ from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
+from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.server.idempotency import REPLAY_WHOLE
 from holdfast.server.models import NAME_PATTERN, PAGE_LIMIT, NextCursor, PageLimit, RequestModel, ResponseModel, or_none
@@ -97,7 +98,8 @@ def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
     for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
         validate.reject_secrets(text, "what was done", fix="Name it without the secret")
     if ledger.purges.has_purges() and not ledger.done.exists(agent, kind, subject):
-        ledger.purges.check_new_texts([("", kind), ("", subject)])
+        folder = Scope("agent", agent).folder
+        ledger.purges.check_new_texts([(folder, kind), (folder, subject)])
     is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))
     return Reply(body=Recorded(recorded=is_new), status=201 if is_new else 200)
 

@@ -15,8 +15,9 @@ from holdfast.errors import from_os
 from holdfast.formats.importers.detect import all_dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
-from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
+from holdfast.server.idempotency import REPLAY_WHOLE, Upload
 from holdfast.server.models import Redact, RequestModel, ResponseModel, ScopedRequest, WriteScope, choices, or_none
+from holdfast.server.problem import REPLAYED_HEADER
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
 

@@ -37,8 +37,9 @@ class _File(NamedTuple):
 def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: bool) -> Receipt:
     """Purge the note of this key from these scopes, with `transcripts` also the turns that say it; return the receipt."""
     job = PurgeJob(
-        context, kind="turns" if transcripts else "note", what=f"the note {key} in {scopes[0]}", key=key, scope=scopes[0]
-    )
+        context, kind="turns" if transcripts else "note", what=f"the note {key} in {scopes[0]}", key=key, scope=scopes[0],
+        folders=[scope.folder for scope in context.visible_scopes(scopes[0].kind)],  # also other ids of the same project
+    )  # fmt: skip
     job.note_marks = [mark_of_note(context, scope, key) for scope in scopes]
     context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
     contents = _read_files(context.store, scopes, key)
