@@ -102,7 +102,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 4
+    assert db.pragma("user_version") == 5
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -531,6 +531,7 @@ NEW_IN = {
     2: ("told", "prompts"),
     3: ("briefed", "decisions", "receipts", "purged", "keys"),
     4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
+    5: ("audit_checkpoint", "audit_shipped"),
 }
 
 
@@ -542,7 +543,7 @@ def as_version(home, version):
     db.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
     from holdfast.ledger.audit import Decision
     from holdfast.ledger.audit_verify import verify

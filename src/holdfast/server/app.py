@@ -17,6 +17,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from holdfast.server import problem
+from holdfast.server.audit_tasks import AuditTasks
+from holdfast.server.client_address import find_client_address
 from holdfast.server.hosts import HostMiddleware
 from holdfast.server.logs import Logs, RequestRecord
 from holdfast.server.mcp import PATH as MCP_PATH
@@ -39,10 +41,11 @@ def create_app(
     logs = logs or Logs(None)
     pipeline = Pipeline(gateway)
     mcp = McpEndpoint(pipeline, hosts, origins, logs)
+    audit_tasks = AuditTasks(gateway, logs)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.lifespan():
+        async with mcp.lifespan(), audit_tasks.run():
             yield
         await pipeline.close()
 
@@ -71,7 +74,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"])
+        address = find_client_address((scope.get("client") or ("",))[0], headers, self._gateway.settings.trusted_proxies)
+        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"], address=address)
 
         async def send_recorded(message: Message) -> None:
             if message["type"] == "http.response.start":

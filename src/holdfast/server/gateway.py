@@ -12,7 +12,6 @@ from typing import Any
 from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
-from holdfast.access.gate import MissedDecisions
 from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.base.record import Record
@@ -20,6 +19,7 @@ from holdfast.config import Config
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope
 from holdfast.ledger.interface import Ledger
+from holdfast.server.audit_shipper import AuditShipper, ShipCounts
 from holdfast.server.metrics import Metrics
 from holdfast.server.retention import TenantRetention
 
@@ -53,6 +53,7 @@ class Gateway:
         self._memories = MemoryCache(_OPEN_MEMORIES)
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
+        self.audit_shipper: AuditShipper | None = None  # while the app runs
         self._ready_at = -1.0
         self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
@@ -64,7 +65,7 @@ class Gateway:
                 file_id = config.read_config_file_id(self.home)
                 if file_id != self._settings_file_id:  # no other thread has read them since
                     before = self._closables()
-                    self._load_settings(self._gate.missed)
+                    self._load_settings(self._gate)
                     self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
@@ -126,12 +127,24 @@ class Gateway:
         for one in self._closables():
             one.close()
 
-    def _load_settings(self, missed: MissedDecisions | None = None) -> None:
+    def audit_counters(self) -> dict[str, int]:
+        """Return what this process counts about its audit, by the names of the metrics."""
+        shipped = self.audit_shipper.counts if self.audit_shipper is not None else ShipCounts()
+        return {
+            "holdfast_audit_failed_authentications_total": self._gate.failed_authentications.total,
+            "holdfast_audit_shipped_total": shipped.rows,
+            "holdfast_audit_ship_failures_total": shipped.failures,
+            "holdfast_audit_ship_waiting": shipped.waiting,
+        }
+
+    def _load_settings(self, old_gate: AccessGate | None = None) -> None:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, batch_writes=True, **self.given
         )
         self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
-        self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
+        self._gate, self._ledgers = AccessGate(self._config), Ledgers(self._config)
+        if old_gate is not None:
+            self._gate.missed, self._gate.failed_authentications = old_gate.missed, old_gate.failed_authentications
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home
             with suppress(HoldfastError):

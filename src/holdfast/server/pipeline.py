@@ -18,8 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.access.policy import denial_reason
+from holdfast.access.tokens import RejectedToken
 from holdfast.base.ids import KEY_PATTERN, is_name
-from holdfast.errors import Template, TooLarge, Unauthenticated, command
+from holdfast.errors import TooLarge
 from holdfast.models import SCOPES
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
@@ -118,8 +119,12 @@ class Pipeline:
 
     def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
         """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time."""
-        caller = gate.identify(bearer_token(request))
         seen = record(request)
+        try:
+            caller = gate.identify(bearer_token(request), seen.address)
+        except RejectedToken as error:
+            seen.rejected_token, seen.reason = error.id, error.reason
+            raise
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
         self._rates.take(caller.token)
         stack.enter_context(self.concurrency.enter(caller.token))
@@ -249,13 +254,10 @@ def record(request: Request) -> RequestRecord:
 
 
 def bearer_token(request: Request) -> str:
-    """Return the one bearer token of a request."""
+    """Return the one bearer token of a request; "" if there is none."""
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token.strip():
-        fix = Template("Send `Authorization: Bearer TOKEN`; ", command("agent add"), " makes one")
-        raise Unauthenticated("this needs a token", fix)
-    return token.strip()
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:

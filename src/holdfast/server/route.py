@@ -175,6 +175,6 @@ class AuthorizedRequest:
     def recheck(self) -> None:
         """Check during a long upload that the token is still valid and that its role still allows the action."""
         gate = self.gate
-        caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
+        caller = gate.identify(self.header("authorization").partition(" ")[2].strip(), self.caller.address)
         if denial_reason(gate.role(caller.role), self.route.action, None):
             gate.allow(caller, self.route.action, route=self.route.name, request=self.id)

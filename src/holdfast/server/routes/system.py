@@ -34,7 +34,13 @@ def get_metrics(request: AuthorizedRequest, params: RequestModel) -> Reply:
     gateway = request.gateway
     if gateway.config_of(request.caller) != gateway.config():
         raise Denied("what this process counts is about every tenant", "Whoever runs it asks with a token of their own")
-    return Reply(body=gateway.metrics.render(gateway.gate.unrecorded).encode())
+    return Reply(body=(gateway.metrics.render(gateway.gate.unrecorded) + _render_counters(gateway.audit_counters())).encode())
+
+
+def _render_counters(counters: dict[str, int]) -> str:
+    """Return counters in Prometheus text format; a name that does not end with `_total` is a gauge."""
+    kinds = {name: "counter" if name.endswith("_total") else "gauge" for name in counters}
+    return "".join([f"# TYPE {name} {kinds[name]}\n{name} {value}\n" for name, value in counters.items()])
 
 
 async def get_health(request: Request) -> Health:
