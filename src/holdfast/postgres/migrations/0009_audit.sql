@@ -29,17 +29,22 @@ ALTER TABLE holdfast.tokens SET (fillfactor = 60);
 -- Remove the rows of the transaction's tenant up to a checkpoint, and write the checkpoint. The application cannot delete
 -- rows by itself; here it can, and only rows that are older than seven days, are covered by the mark, and end with the row
 -- that the checkpoint names. The newest row always stays. False where the rows are not like that: then nothing is changed.
+-- The functions name the tenant: an owner that is a superuser is not held to its rows by row-level security.
 CREATE FUNCTION holdfast.prune_audit(
   last_number bigint, last_hash text, first_at text, last_at text, made_at text, signed text
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = holdfast, pg_temp AS $$
+DECLARE
+  own text := holdfast.tenant();
 BEGIN
-  PERFORM FROM audit_head FOR UPDATE;
-  IF NOT EXISTS (SELECT FROM agent_action_log WHERE number = last_number AND hash = last_hash AND time = last_at)
-    OR NOT EXISTS (SELECT FROM audit_mark WHERE count > last_number)
-    OR EXISTS (SELECT FROM audit_checkpoint WHERE number >= last_number)
+  PERFORM FROM audit_head WHERE tenant = own FOR UPDATE;
+  IF NOT EXISTS (
+      SELECT FROM agent_action_log WHERE tenant = own AND number = last_number AND hash = last_hash AND time = last_at
+    )
+    OR NOT EXISTS (SELECT FROM audit_mark WHERE tenant = own AND count > last_number)
+    OR EXISTS (SELECT FROM audit_checkpoint WHERE tenant = own AND number >= last_number)
     OR EXISTS (
       SELECT FROM agent_action_log
-      WHERE number <= last_number
+      WHERE tenant = own AND number <= last_number
         AND time >= to_char(now() AT TIME ZONE 'UTC' - interval '7 days', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
     )
   THEN
@@ -49,7 +54,7 @@ BEGIN
     VALUES (last_number, last_hash, first_at, last_at, made_at, signed)
     ON CONFLICT (tenant) DO UPDATE SET number = excluded.number, hash = excluded.hash, first_time = excluded.first_time,
       last_time = excluded.last_time, made = excluded.made, signature = excluded.signature;
-  DELETE FROM agent_action_log WHERE number <= last_number;
+  DELETE FROM agent_action_log WHERE tenant = own AND number <= last_number;
   RETURN true;
 END $$;
 REVOKE ALL ON FUNCTION holdfast.prune_audit(bigint, text, text, text, text, text) FROM PUBLIC;
@@ -59,9 +64,12 @@ GRANT EXECUTE ON FUNCTION holdfast.prune_audit(bigint, text, text, text, text, t
 CREATE FUNCTION holdfast.begin_audit_after(
   last_number bigint, last_hash text, first_at text, last_at text, made_at text, signed text
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = holdfast, pg_temp AS $$
+DECLARE
+  own text := holdfast.tenant();
 BEGIN
-  IF EXISTS (SELECT FROM agent_action_log) OR EXISTS (SELECT FROM audit_head WHERE count > 0)
-    OR EXISTS (SELECT FROM audit_mark) OR EXISTS (SELECT FROM audit_checkpoint)
+  IF own IS NULL OR EXISTS (SELECT FROM agent_action_log WHERE tenant = own)
+    OR EXISTS (SELECT FROM audit_head WHERE tenant = own AND count > 0)
+    OR EXISTS (SELECT FROM audit_mark WHERE tenant = own) OR EXISTS (SELECT FROM audit_checkpoint WHERE tenant = own)
   THEN
     RETURN false;
   END IF;
