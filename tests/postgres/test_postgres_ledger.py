@@ -541,5 +541,7 @@ def test_both_databases_have_the_same_statements():
         "agents.revoke_older",
     }  # fmt: skip
     files = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - of_a_file
-    of_a_server = {"any_purged", "lock", "audit.begin", "audit.put_mark", "audit.mark", "audit.prune", "audit.unshipped_tenants"}
+    of_a_server = {
+        "any_purged", "lock", "audit.begin", "audit.put_mark", "audit.mark", "audit.prune", "audit.unshipped_tenants",
+    }  # fmt: skip
     assert set(SQL) - of_a_server == files

@@ -131,6 +131,25 @@ def test_without_its_key_a_checkpoint_is_not_believed(audit, home, store):  # no
     assert verify(audit).problems == ("the checkpoint at row 30 cannot be verified: the key that signed it is missing",)
 
 
+def test_a_mark_from_before_a_removal_does_no_harm(home, clock):
+    """As in a backup, which copies the mark before the ledger."""
+    clock.set(OLD)
+    with opened(home) as ledger:
+        audit = ledger.audit
+        audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
+        audit.save_mark()
+        old = (home / "audit.head").read_bytes()
+        for _ in range(9):
+            audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
+        clock.set("2026-05-01T12:00:00Z")
+        assert prune(audit, "2021-01-01T00:00:00.000Z").removed == 9
+        (home / "audit.head").write_bytes(old)
+        assert verify(audit).ok and compare_ends(audit) == ""
+        audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
+        audit.save_mark()
+        assert audit.read_mark() == audit.read_head() and verify(audit).marked == 11
+
+
 def test_the_role_of_the_application_cannot_remove_rows_or_write_checkpoints_by_itself(audit, home, store, request):  # noqa: F811
     if not store:
         pytest.skip("a home has no roles")

@@ -69,12 +69,14 @@ class SqliteAuditChain:
         new = AuditMark(*decode_row(head[0]))
         with Lock(self._home, MARK_FILE, _LOCK_SECONDS):
             old = read_mark_file(self._home)
-            if old is None or (old.count < new.count and self._has_row(old)):
+            if old is None or (old.count < new.count and self._agrees_with(old)):
                 _write_mark_file(self._home, new)
 
-    def _has_row(self, mark: AuditMark) -> bool:
+    def _agrees_with(self, mark: AuditMark) -> bool:
+        """Return whether the chain has the row that a mark names, or the row was removed since."""
         rows = self._database.read_current("audit.hash_of", number=mark.count)
-        return [decode_row(row) for row in rows] == [[mark.hash]]
+        removed = self._database.read_current("audit.checkpoint")
+        return [decode_row(row) for row in rows] == [[mark.hash]] or bool(removed and removed[0][0] >= mark.count)
 
     def read_mark(self) -> AuditMark | None:
         """Return what the file says; None if there is none."""

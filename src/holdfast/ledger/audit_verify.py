@@ -52,9 +52,10 @@ def _verify(audit: Audit, checkpoint: Checkpoint | None, known: AuditMark | None
     check = _ChainCheck()
     mark = _read_mark(audit, check)
     check.start_at(checkpoint, check_checkpoint(audit, checkpoint))
-    for name, anchor in ((audit.mark_name, mark), ("the head you gave", known)):
-        if anchor is not None and anchor.count:
-            check.add_anchor(name, anchor)
+    if mark is not None and mark.count >= max(check.last, 1):  # an older one, as in a backup, says nothing about what is left
+        check.add_anchor(audit.mark_name, mark)
+    if known is not None and known.count:
+        check.add_anchor("the head you gave", known)
     check.check_rows(audit.iterate_rows())
     _check_end(audit, check)
     if mark is None and check.seen and not check.mark_unreadable:
