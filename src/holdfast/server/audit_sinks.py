@@ -8,7 +8,6 @@ import socket
 import stat
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.base.http_client import HttpClient, RequestFailed, Timeout, check_token, parse_url
 from holdfast.errors import ConfigError, Unreached, from_os
 
 if TYPE_CHECKING:
@@ -111,10 +110,14 @@ class WebhookSink:
     """Post a batch as lines of JSON; any 2xx means that all rows were taken."""
 
     def __init__(self, url: str, key: str | None) -> None:
+        from holdfast.base.http_client import check_token, parse_url  # only a gateway that ships to a webhook needs it
+
         self._url = parse_url(url, "audit.ship")
         self._key = check_token(key, "audit.ship_key")
 
     def send(self, entries: Sequence[ChainedEntry]) -> None:
+        from holdfast.base.http_client import HttpClient, RequestFailed, Timeout
+
         headers = {
             "Content-Type": "application/x-ndjson", "User-Agent": "holdfast",
             "Idempotency-Key": f"{entries[0].number}-{entries[-1].number}-{entries[-1].hash[:32]}",
