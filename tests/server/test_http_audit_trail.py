@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import sqlite3
+import subprocess
 from contextlib import closing, contextmanager
 from itertools import pairwise
 
 import psycopg
 import pytest
 from http_gateway import Client, run_gateway
+from mcp_raw import HOLDFAST
 from starlette.datastructures import Headers
+from test_http_serve import started
 from wait import wait_until
 
 from holdfast import config
@@ -233,6 +236,16 @@ def test_every_decision_has_the_clients_address_and_only_a_trusted_proxy_can_nam
     ]  # fmt: skip
     assert all(line["token"] for line in lines if line["status"] == 200)
     assert all(len(line["token"]) == 8 for line in lines if "token" in line)
+
+
+@pytest.mark.parametrize(("words", "address"), [((), "127.0.0.1"), (("--trusted-proxy", "127.0.0.1"), "198.51.100.7")])
+def test_a_process_trusts_the_proxies_that_its_command_line_names(home, tmp_path, words, address):
+    with started(home, tmp_path, "--json-logs", *words) as process:
+        process.ask.get("/gateway/memory", X_Forwarded_For="198.51.100.7")
+        assert json.loads(process.line('"status": 401'))["address"] == address
+        wrong = [*HOLDFAST, "serve", "--home", str(home), "--port", "0", "--trusted-proxy", "10.0.0.0/99"]
+        rejected = subprocess.run(wrong, capture_output=True, text=True, timeout=120)
+        assert rejected.returncode != 0 and "--trusted-proxy" in rejected.stderr and "10.0.0.0/99" in rejected.stderr
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def _list_hops(headers: Headers) -> list[str]:
     return [hop.strip() for hop in hops[: -_MAX_HOPS - 1 : -1]]
 
 
+@functools.lru_cache(maxsize=1024)
 def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """Return an address without its port and brackets; an IPv4 address inside an IPv6 one as itself."""
     text = text.strip().strip('"')
