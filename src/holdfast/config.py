@@ -11,7 +11,7 @@ from holdfast.models import ORIGINS, SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from holdfast.errors import HoldfastError
@@ -36,7 +36,8 @@ class Setting(Record):
     env: str = ""
     minimum: int = 0
     maximum: int = 10**9
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # of the value, or of each item of a list
+    check: Callable[[Any], str] | None = None  # returns what the value must be, or "" if it is that
 
 
 class Config(Record):
@@ -82,6 +83,10 @@ class Config(Record):
     url: str | None = None
     token: str | None = None
     audit_mode: str = "best-effort"
+    audit_keep_days: int = 0
+    audit_ship: str | None = None
+    audit_ship_key: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
     store: str | None = None
     store_read: str | None = None
     tenant: str = "default"
@@ -98,10 +103,29 @@ class Config(Record):
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
-        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "token"))
+        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "audit_ship_key", "token"))
         hidden = {name: hide_password(value) for name in ADDRESSES if (value := getattr(self, name))}
         shown = self.replace(**secret, **hidden)
         return repr(shown) if shown != self else super().__repr__()
+
+
+def _check_keep_days(days: int) -> str:
+    return "" if days == 0 or days >= 7 else "0 or at least 7"
+
+
+def _check_ship(address: str) -> str:
+    starts = ("file:/", "syslog:unix:/", "syslog:udp://", "https://", "http://")
+    return "" if not address or address.startswith(starts) else "file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or a URL"
+
+
+def _check_networks(networks: tuple[str, ...]) -> str:
+    from ipaddress import ip_network
+
+    try:
+        [ip_network(network, strict=False) for network in networks]
+    except ValueError:
+        return 'a list of addresses and networks, such as "10.0.0.0/8"'
+    return ""
 
 
 SETTINGS = (
@@ -166,6 +190,7 @@ SETTINGS = (
         "quarantine",
         tuple,
         "origins whose notes are not briefed before a person approved them: a list of agent, tool, import, web",
+        choices=ORIGINS[1:],
     ),
     Setting(
         "lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", minimum=1, maximum=3600
@@ -179,6 +204,24 @@ SETTINGS = (
         "what becomes of a decision that cannot be written down: best-effort or strict",
         env="HOLDFAST_AUDIT_MODE",
         choices=("best-effort", "strict"),
+    ),
+    Setting(
+        "audit.keep_days",
+        "audit_keep_days",
+        int,
+        "the gateway removes older rows of the audit, with a signed checkpoint; 0 keeps them for ever, else at least 7",
+        check=_check_keep_days,
+    ),
+    Setting(
+        "audit.ship",
+        "audit_ship",
+        str,
+        "where the gateway ships the audit to: file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or a https:// webhook",
+        env="HOLDFAST_AUDIT_SHIP",
+        check=_check_ship,
+    ),
+    Setting(
+        "audit.ship_key", "audit_ship_key", str, "the bearer token for the webhook of audit.ship", env="HOLDFAST_AUDIT_SHIP_KEY"
     ),
     Setting(
         "store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", env="HOLDFAST_STORE"
@@ -219,6 +262,13 @@ SETTINGS = (
     ),
     Setting(
         "serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", minimum=1024, maximum=64 * 1024 * 1024
+    ),
+    Setting(
+        "serve.trusted_proxies",
+        "trusted_proxies",
+        tuple,
+        "proxies whose X-Forwarded-For or Forwarded names the client: a list of addresses and networks",
+        check=_check_networks,
     ),
     Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", env="HOLDFAST_URL"),
     Setting("gateway.token", "token", str, "the token they come in with", env="HOLDFAST_TOKEN"),
@@ -389,10 +439,10 @@ def parse_value(setting: Setting, text: str, where: str) -> Any:
 def check_value(setting: Setting, value: object, where: str) -> Any:
     """Return the value if it has the setting's type and is in its range; raise ConfigError otherwise."""
     if setting.kind is tuple:
-        if not isinstance(value, list) or not all(origin in ORIGINS[1:] for origin in value):
-            message = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
+        if not isinstance(value, list) or not all(_is_item(setting, item) for item in value):
+            message = f"{where}: {setting.name} must be a list of {', '.join(setting.choices) or 'texts'}, not {value!r}"
             raise ConfigError(message, _format_fix(setting))
-        return tuple(value)
+        return _check_further(setting, tuple(value), where)
     if type(value) is not setting.kind:
         message = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
         raise ConfigError(message, _format_fix(setting))
@@ -403,6 +453,18 @@ def check_value(setting: Setting, value: object, where: str) -> Any:
         raise ConfigError(
             f"{where}: {setting.name} must be {setting.minimum} to {setting.maximum}, not {value}", _format_fix(setting)
         )
+    return _check_further(setting, value, where)
+
+
+def _is_item(setting: Setting, item: object) -> bool:
+    return item in setting.choices if setting.choices else isinstance(item, str)
+
+
+def _check_further(setting: Setting, value: Any, where: str) -> Any:
+    wanted = setting.check(value) if setting.check is not None else ""
+    if wanted:
+        shown = list(value) if isinstance(value, tuple) else value
+        raise ConfigError(f"{where}: {setting.name} must be {wanted}, not {shown!r}", _format_fix(setting))
     return value
 
 

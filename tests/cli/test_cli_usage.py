@@ -170,6 +170,7 @@ ONE_OF_EACH = [
     ["agent grant", "reviewer", "project", "acme-*"], ["agent grants", "reviewer"],
     ["agent ungrant", "reviewer", "project", "acme-*"],
     ["agent revoke", "reviewer"], ["role list"], ["role check"], ["audit list"], ["audit verify"], ["audit export"],
+    ["audit prune", "--before", "2020-01-01", "--yes"],
     ["done list"], ["done exists", "github.review", "acme/shop#7"],
     ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],
     ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],

@@ -535,6 +535,7 @@ NEW_IN = {
     4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
     5: ("grants",),
     6: ("request_count",),
+    7: ("audit_checkpoint", "audit_shipped"),
 }
 
 

@@ -114,7 +114,7 @@ class RunningGateway:
 def run_app(app):
     """Run an ASGI application and yield its port."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on",
-                            timeout_graceful_shutdown=5)  # fmt: skip
+                            proxy_headers=False, timeout_graceful_shutdown=5)  # fmt: skip
     listener = config.bind_socket()
     listener.listen()
     server = uvicorn.Server(config)

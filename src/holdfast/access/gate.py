@@ -6,6 +6,7 @@ from _thread import allocate_lock
 from contextlib import contextmanager
 
 from holdfast.access import grants, tokens
+from holdfast.access.failed_authentications import UNKNOWN, AuthenticationFailure, FailedAuthentications
 from holdfast.access.grants import NOTHING, NamedResources
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
 from holdfast.access.quota import count_request, describe_usage, find_quota
@@ -13,7 +14,8 @@ from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log, totals
 from holdfast.context.ledgers import Ledgers
 from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Unrecorded, UsageError, command
-from holdfast.ledger.audit import Decision
+from holdfast.ledger import audit_checkpoint
+from holdfast.ledger.audit import Decision, target_id
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
     from holdfast.ledger.agents import Agent, Grant
+    from holdfast.ledger.audit_checkpoint import Pruned
     from holdfast.ledger.interface import Ledger
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
@@ -72,12 +75,15 @@ class Permit:
 class AccessGate:
     """Decide about requests, for any number of threads. Creating this object touches nothing.
 
-    `shared` is a gate of the same home for another tenant. `missed` is taken over from a gate that this one replaces."""
+    `shared` is a gate of the same home for another tenant. A gate that replaces another takes over its `missed` and its
+    `failed_authentications`."""
 
-    def __init__(self, config: Config, shared: AccessGate | None = None, missed: MissedDecisions | None = None) -> None:
+    def __init__(self, config: Config, shared: AccessGate | None = None) -> None:
         self.config = config
+        failed = shared.failed_authentications if shared else FailedAuthentications()
+        self.failed_authentications: FailedAuthentications = failed
         self._ledgers: Ledgers = shared._ledgers if shared else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
-        self.missed: MissedDecisions = shared.missed if shared else missed or MissedDecisions()
+        self.missed: MissedDecisions = shared.missed if shared else MissedDecisions()
         self._roles: Roles = shared._roles if shared else Roles(config.home)
         self._local = LOCAL.replace(tenant=config.tenant) if config.store else LOCAL
 
@@ -93,8 +99,13 @@ class AccessGate:
         return self._ledgers.of(self._local.tenant)
 
     def close(self) -> None:
-        """Close the ledgers."""
+        """Write what is left to be recorded, and close the ledgers."""
+        self.record_failures(all_of_them=True)
         self._ledgers.close()
+
+    def open_ledgers(self) -> list[Ledger]:
+        """Return the ledgers that are open now."""
+        return self._ledgers.list_open()
 
     @property
     def unrecorded(self) -> int:
@@ -103,17 +114,33 @@ class AccessGate:
 
     # --- authentication -------------------------------------------------------------------------------------------
 
-    def identify(self, token: str) -> Caller:
-        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once."""
+    def identify(self, token: str, address: str = "") -> Caller:
+        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once.
+
+        A failure of a client with an address is counted for the audit (see `record_failures`)."""
+        try:
+            return self._find_caller(token).replace(address=address)
+        except tokens.RejectedToken as error:
+            if address:
+                agent, tenant = error.agent or UNKNOWN, error.tenant or self._local.tenant
+                self.failed_authentications.add(
+                    AuthenticationFailure(reason=error.reason, address=address, tenant=tenant, token=error.id, agent=agent)
+                )
+            raise
+
+    def _find_caller(self, token: str) -> Caller:
+        if not token:
+            raise tokens.RejectedToken("this needs a token", "missing")
         id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
-            raise tokens.invalid_token_error("this token is not valid")
+            raise tokens.RejectedToken("this token is not valid", "invalid", id=id)
+        of_agent = {"id": id, "agent": stored.agent, "tenant": stored.tenant}
         if stored.revoked is not None:
-            raise tokens.invalid_token_error("this token was revoked")
+            raise tokens.RejectedToken("this token was revoked", "revoked", **of_agent)
         if stored.expires is not None and stored.expires <= dates.clock():
             totals.add("holdfast_expired_token_requests_total")
-            raise tokens.invalid_token_error("this token has expired")
+            raise tokens.RejectedToken("this token has expired", "expired", **of_agent)
         return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id, grants=stored.grants)
 
     def count_request(self, caller: Caller) -> None:
@@ -121,6 +148,17 @@ class AccessGate:
         quota = find_quota(caller, self.role(caller.role), self.config)
         if quota.requests:
             count_request(self._ledgers.of(caller.tenant), caller.agent, quota)
+
+    def record_failures(self, all_of_them: bool = False) -> None:
+        """Write failed authentications that are due into the audit; those of the current minute only with `all_of_them`."""
+        for one in self.failed_authentications.take(all_of_them):
+            failure = one.failure
+            meta = {"reason": failure.reason, "address": failure.address, "count": one.count}
+            token = {"token": failure.token} if failure.token else {}
+            decision = Decision(
+                agent=failure.agent, action="authenticate", outcome="denied", metadata={**meta, **token}, tenant=failure.tenant
+            )
+            self._append(decision)
 
     # --- authorization --------------------------------------------------------------------------------------------
 
@@ -202,17 +240,34 @@ class AccessGate:
         with missed.lock:
             missing = missed.unmentioned.pop(tenant, 0)
         decision = _make_decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
+        return self._append(decision, missing)
+
+    def _append(self, decision: Decision, missing: int = 0) -> HoldfastError | None:
+        """Add a row; return the error if that fails. `missing` is how many missing rows it mentions."""
+        missed, tenant = self.missed, decision.tenant
         try:
-            self._ledgers.of(tenant).audit.append(decision, self._is_strict(action))
+            self._ledgers.of(tenant).audit.append(decision, self._is_strict(decision.action))
         except HoldfastError as error:
             with missed.lock:
                 missed.count += 1
                 missed.unmentioned[tenant] = missed.unmentioned.get(tenant, 0) + missing + 1
             failure_log.write(
-                self.config.home, client=caller.agent, event=action, message=error.message, fix=error.fix, name=LOG
+                self.config.home, client=decision.agent, event=decision.action, message=error.message, fix=error.fix, name=LOG
             )
             return error
         return None
+
+    def prune_audit(self, before: str) -> Pruned:
+        """Remove the audit's rows that are older than a moment (with milliseconds), and record that.
+
+        Rows that were not shipped yet stay, if the settings name a place to ship them to."""
+        audit_checkpoint.check_before(before)
+        audit = self.ledger.audit
+        through = audit.read_position(target_id(self.config.audit_ship)) if self.config.audit_ship else None
+        if audit_checkpoint.has_older_rows(audit, before, through):
+            meta = {"before": before, "role": self._local.role}
+            audit.append(Decision(self._local.agent, "audit.prune", "allowed", meta, self._local.tenant), durable=True)
+        return audit_checkpoint.prune(audit, before, through)
 
     # --- agents and their tokens ----------------------------------------------------------------------------------
 
@@ -250,7 +305,12 @@ class AccessGate:
         """Revoke every token of an agent, in every process at once. Its notes stay."""
         self.agent(name)
         with self._recorded_change(permit, "revoke", name) as decision:
-            self.ledger.agents.revoke(name, int(dates.clock()), decision)
+            is_recorded = self.ledger.agents.revoke(name, int(dates.clock()), decision)
+        if not is_recorded:
+            message = f"the tokens of {name} are revoked; the row that says so is written when there is space"
+            failure_log.write(
+                self.config.home, client=decision.agent, event=decision.action, message=message, fix="Free some space", name=LOG
+            )
         return self.agent(name)
 
     # --- grants ---------------------------------------------------------------------------------------------------
@@ -344,7 +404,8 @@ class AccessGate:
 
 def _make_decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
     token = {"token": caller.token} if caller.token else {}
-    metadata = {**meta, **token, "role": caller.role}
+    address = {"address": caller.address} if caller.address else {}
+    metadata = {**meta, **token, **address, "role": caller.role}
     return Decision(agent=caller.agent, action=action, outcome=outcome, metadata=metadata, tenant=caller.tenant)
 
 

@@ -28,6 +28,7 @@ ACTIONS = (
     "done.read",
     "done.write",
 )
+RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that are about no role: nobody can be allowed them
 EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
 SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
@@ -35,13 +36,15 @@ STRICT = ("memory.purge", "memory.export", "agents.manage")  # never done withou
 
 
 class Caller(Record):
-    """An authenticated caller. `token` is the public part of its token, never the secret; `grants` are the agent's own."""
+    """An authenticated caller. `token` is the public part of its token, never the secret; `grants` are the agent's own, and
+    `address` is the client's."""
 
     agent: str
     role: str
     tenant: str = "default"
     token: str = ""
     grants: tuple[Grant, ...] = ()
+    address: str = ""
 
     @property
     def is_person(self) -> bool:

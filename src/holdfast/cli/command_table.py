@@ -323,6 +323,10 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                     "--allow-host", "NAME", "a name it goes by besides loopback's; give it again for several", repeatable=True
                 ),
                 Option("--allow-origin", "ORIGIN", "pages that may ask, such as https://a.example", repeatable=True),
+                Option(
+                    "--trusted-proxy", "NETWORK", "a proxy whose X-Forwarded-For names the client, such as 10.0.0.0/8",
+                    repeatable=True,
+                ),
                 Option("--workers", "N", "so many processes on one port; limits are each one's", is_integer=True),
                 Option("--json-logs", "", "the log as JSON also on a terminal"),
                 Option(
@@ -407,12 +411,26 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
         ),
         Command(
             "audit verify", "ledger:verify_audit", "whether any row was changed, put in or taken out; exit 1 if so",
-            options=(Option("--known", "HEAD", "a head that was printed before: all up to it must still be the same"),),
+            options=(
+                Option("--known", "HEAD", "a head that was printed before: all up to it must still be the same"),
+                Option("--file", "FILE", "an exported or shipped file instead of the ledger; - for stdin"),
+            ),
             example="holdfast audit verify",
         ),
         Command(
-            "audit export", "ledger:export_audit", "every row, oldest first, as a line of JSON",
-            example="holdfast audit export",
+            "audit export", "ledger:export_audit", "rows, oldest first, each as a line of JSON that can be verified elsewhere",
+            options=(
+                Option("--since", "DATE", "from then on"), Option("--until", "DATE", "before then"),
+                Option("--format", "FORMAT", "jsonl, which is the only one", choices=("jsonl",)),
+                Option("--output", "FILE", "a new file instead of stdout"),
+            ),
+            example="holdfast audit export --since 2026-05-01",
+        ),
+        Command(
+            "audit prune", "ledger:prune_audit",
+            "remove rows that are older than a date, with a signed checkpoint that proves what was removed",
+            options=(Option("--before", "DATE", "remove rows before then; those of the last 7 days always stay"), _YES),
+            example="holdfast audit prune --before 2026-01-01",
         ),
         Command(
             "done list", "ledger:list_done",

@@ -1,11 +1,15 @@
-"""Agents and their tokens. Each change and its row in the audit are one transaction: both are kept, or neither."""
+"""Agents and their tokens. Each change and its row in the audit are one transaction: both are kept, or neither.
+
+A revocation on a full disk is the exception: it takes effect at once, and its row follows when there is space."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from json import dumps, loads
 
+from holdfast.base.dates import format_timestamp
 from holdfast.base.record import Record
-from holdfast.errors import Conflict, HoldfastError, NotFound, Template, Unsure, command
+from holdfast.errors import Conflict, DiskTrouble, HoldfastError, NotFound, Template, Unsure, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.audit import Audit, Decision
     from holdfast.ledger.interface import LedgerDatabase, Transaction
+    from holdfast.ledger.revocations import RevocationFile
 
     T = TypeVar("T")
 
@@ -73,13 +78,15 @@ class StoredToken(Record):
     role: str
     tenant: str
     grants: tuple[Grant, ...]
+    created: int
 
 
 class Agents:
     """The agents of one home or tenant."""
 
-    def __init__(self, database: LedgerDatabase, audit: Audit) -> None:
+    def __init__(self, database: LedgerDatabase, audit: Audit, revocations: RevocationFile | None = None) -> None:
         self._database, self._audit = database, audit
+        self._revocations = revocations  # those that a full disk keeps out of the ledger; None where that is a server's
 
     def list(self) -> List[Agent]:
         """Return all agents by name."""
@@ -94,8 +101,11 @@ class Agents:
 
     def _find(self, name: str | None) -> List[Agent]:
         tokens: dict[str, List[Token]] = {}
+        pending = self._read_pending()
         for agent, *fields in self._database.read_current("agents.tokens", agent=name):
-            tokens.setdefault(agent, []).append(Token(*fields))
+            token = Token(*fields)
+            end = token.revoked if token.revoked is not None else _find_pending(pending, agent, token.created)
+            tokens.setdefault(agent, []).append(token.replace(revoked=end))
         grants: dict[str, List[Grant]] = {}
         for agent, kind, pattern in self._database.read_current("agents.grants", agent=name):
             grants.setdefault(agent, []).append(Grant(kind, pattern))
@@ -114,7 +124,22 @@ class Agents:
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
         """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
-        return {id: StoredToken(*fields, _parse_grants(grants)) for id, *fields, grants in rows}  # type: ignore[call-arg]
+        found = {
+            id: StoredToken(*fields, _parse_grants(granted), created)  # type: ignore[call-arg]
+            for id, *fields, granted, created in rows
+        }
+        pending = self._read_pending() if found else {}
+        if not pending:
+            return found
+        return {
+            id: token.replace(revoked=_find_pending(pending, token.agent, token.created)) if token.revoked is None else token
+            for id, token in found.items()
+        }
+
+    def _read_pending(self) -> dict[str, int]:
+        """Return the revocations that are not in the ledger yet: until when an agent's tokens are revoked."""
+        pending = self._revocations.read() if self._revocations is not None else []
+        return {one.agent: max(one.time, *[other.time for other in pending if other.agent == one.agent]) for one in pending}
 
     def count_expiring(self, now: float, seconds: float) -> int:
         """Return how many agents have a valid token now and none that is valid after this many seconds."""
@@ -201,15 +226,28 @@ class Agents:
 
         self._change(replace_tokens, decision)
 
-    def revoke(self, name: str, now: int, decision: Decision) -> int:
-        """Revoke every token of an agent; return how many were still valid."""
+    def revoke(self, name: str, now: int, decision: Decision) -> bool:
+        """Revoke every token of an agent; return whether the row is in the audit.
 
-        def revoke_tokens(transaction: Transaction) -> int:
+        On a full disk the revocation takes effect without it. In a home, `apply_pending` writes the row as soon as there is
+        space; on a server, `Audit.write_deferred` of this process does."""
+
+        def revoke_tokens(transaction: Transaction) -> None:
             if not transaction.run("agents.list", name=name):
                 raise _unknown_agent_error(name)
-            return len(transaction.run("agents.revoke_tokens", agent=name, id="", now=now))
+            transaction.run("agents.revoke_tokens", agent=name, id="", now=now)
 
-        return self._change(revoke_tokens, decision)
+        try:
+            self._change(revoke_tokens, decision)
+        except DiskTrouble as error:
+            if error.may_be_done:
+                raise
+            try:
+                self._revoke_without_row(name, now, decision, revoke_tokens)
+            except HoldfastError:
+                raise error from None
+            return False
+        return True
 
     def grant(self, name: str, grant: Grant, *, now: int, most: int, decision: Decision) -> bool:
         """Grant something to an agent, which may have `most` grants; return False if it has this one already."""
@@ -239,22 +277,58 @@ class Agents:
 
         self._change(remove_grant, decision)
 
-    def _change(self, change: Callable[[Transaction], T], decision: Decision) -> T:
-        """Do the change and add its row to the audit in one durable transaction."""
+    def _revoke_without_row(
+        self, name: str, now: int, decision: Decision, revoke_tokens: Callable[[Transaction], None]
+    ) -> None:
+        noted = decision.replace(metadata={**decision.metadata, "revoked_at": format_timestamp(now)})
+        if self._revocations is not None:
+            from holdfast.ledger.revocations import PendingRevocation
+
+            self._revocations.add(PendingRevocation(name, now, noted))
+        else:
+            self._database.write(revoke_tokens)
+            self._audit.defer(noted)
+
+    def reserve(self) -> None:
+        """Allocate the space that a revocation on a full disk needs, if that was not done yet."""
+        if self._revocations is not None and self._database.read_current("agents.any"):
+            self._revocations.reserve()
+
+    def apply_pending(self) -> None:
+        """Move revocations that a full disk kept out of the ledger into it, each with its row in the audit."""
+        if self._read_pending():
+            self._change(lambda transaction: None, None)
+
+    def _change(self, change: Callable[[Transaction], T], decision: Decision | None) -> T:
+        """Do the change and add its row to the audit in one durable transaction, after the revocations that are pending."""
+        pending = self._revocations.read() if self._revocations is not None else []
+        decisions = [*[one.decision for one in pending], *([decision] if decision is not None else [])]
 
         def change_and_record(transaction: Transaction) -> T:
             transaction.lock(_LOCK_NAME)
+            for one in pending:
+                transaction.run("agents.revoke_older", agent=one.agent, time=one.time)
             result = change(transaction)
-            self._audit.append_in(transaction, [decision])
+            self._audit.append_in(transaction, decisions)
             return result
 
         result = self._database.write(change_and_record)
-        self._audit.update_mark(1)
+        if pending and self._revocations is not None:
+            self._revocations.remove(pending)
+        self._audit.update_mark(len(decisions))
+        with suppress(DiskTrouble):  # then a later change allocates it
+            self.reserve()
         return result
 
 
 class _NotFirst(HoldfastError):
     """There is an agent already."""
+
+
+def _find_pending(pending: dict[str, int], agent: str, created: int) -> int | None:
+    """Return when a token was revoked by what is pending; None if it was not."""
+    end = pending.get(agent)
+    return end if end is not None and created <= end else None
 
 
 def _has_tokens(transaction: Transaction, name: str) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.agents import Agents
     from holdfast.ledger.audit import Audit, AuditMark, Decision
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.done import Done, Reviews
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.projects import ProjectLinks
@@ -141,6 +142,9 @@ class AuditChain(Protocol):
 
     def read_mark(self) -> AuditMark | None:
         """Return the mark; None if there is none."""
+
+    def prune(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint and remove the rows up to it; raises Conflict if they are not what it names."""
 
 
 class PurgeFlags(Protocol):

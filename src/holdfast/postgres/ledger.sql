@@ -167,7 +167,8 @@ SELECT name, role, tenant, created FROM agents WHERE :name::text IS NULL OR name
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.find_tokens
-SELECT shown.id, digest, expires, revoked, agent, role, tenant, grants FROM json_array_elements_text(:ids::json) AS shown (id),
+SELECT shown.id, digest, expires, revoked, agent, role, tenant, grants, 0
+FROM json_array_elements_text(:ids::json) AS shown (id),
   presented(shown.id);
 
 -- name: accepts_writes
@@ -262,6 +263,29 @@ WHERE (:before::bigint IS NULL OR number < :before)
   AND (:since::text IS NULL OR time >= :since)
   AND (:until::text IS NULL OR time < :until)
 ORDER BY number DESC LIMIT :most;
+
+-- name: audit.hash_of
+SELECT hash FROM agent_action_log WHERE number = :number;
+
+-- name: audit.range
+SELECT (SELECT min(number) FROM agent_action_log WHERE :since::text IS NULL OR time >= :since),
+  (SELECT max(number) FROM agent_action_log WHERE :until::text IS NULL OR time < :until);
+
+-- name: audit.checkpoint
+SELECT number, hash, first_time, last_time, made, signature FROM audit_checkpoint;
+
+-- name: audit.prune
+SELECT prune_audit(:number, :hash, :first_time, :last_time, :made, :signature);
+
+-- name: audit.position
+SELECT number FROM audit_shipped WHERE target = :target;
+
+-- name: audit.put_position
+INSERT INTO audit_shipped (target, number) VALUES (:target, :number)
+ON CONFLICT (tenant, target) DO UPDATE SET number = excluded.number WHERE audit_shipped.number < excluded.number;
+
+-- name: audit.unshipped_tenants
+SELECT unshipped_tenants(:target);
 
 -- name: audit.last
 SELECT number, hash FROM agent_action_log ORDER BY number DESC LIMIT 1;
@@ -479,3 +503,6 @@ VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
 
 -- name: transfer.move_audit
 UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND hash = :old_hash RETURNING count;
+
+-- name: transfer.begin_audit_after
+SELECT 1 WHERE begin_audit_after(:number, :hash, :first_time, :last_time, :made, :signature);

@@ -19,6 +19,8 @@ from starlette.responses import Response
 
 from holdfast.errors import DiskTrouble, HoldfastError
 from holdfast.server import gauges, problem
+from holdfast.server.audit_tasks import AuditTasks
+from holdfast.server.client_address import find_client_address
 from holdfast.server.health import OutageLog
 from holdfast.server.hosts import HostMiddleware
 from holdfast.server.logs import Logs, RequestRecord
@@ -45,12 +47,13 @@ def create_app(
     pipeline = Pipeline(gateway)
     tracing = _start_tracing(gateway, logs)
     mcp = McpEndpoint(pipeline, hosts, origins, logs)
+    audit_tasks = AuditTasks(gateway, logs)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         watch = asyncio.create_task(_watch(pipeline, OutageLog(logs)))
         try:
-            async with mcp.lifespan():
+            async with mcp.lifespan(), audit_tasks.run():
                 yield
         finally:
             watch.cancel()
@@ -122,7 +125,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"])
+        address = find_client_address((scope.get("client") or ("",))[0], headers, self._gateway.settings.trusted_proxies)
+        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"], address=address)
 
         async def send_recorded(message: Message) -> None:
             if message["type"] == "http.response.start":

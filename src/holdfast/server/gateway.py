@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
-from holdfast.access.gate import MissedDecisions
 from holdfast.access.quota import find_quota
 from holdfast.api.memory import Memory, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
@@ -24,6 +23,7 @@ from holdfast.context.ledgers import Ledgers
 from holdfast.errors import HoldfastError, NoScope, no_space
 from holdfast.ledger.interface import Ledger
 from holdfast.models import SCOPES, Progress
+from holdfast.server.audit_shipper import AuditShipper
 from holdfast.server.health import Health, check_disk
 from holdfast.server.metrics import Metrics
 from holdfast.server.problem import in_request
@@ -75,6 +75,7 @@ class Gateway:
         self._retention = TenantRetention()
         self.health = Health(database=self._check_database, disk=self._check_disk)
         self._refused_at: float | None = None  # when the database last refused a write for lack of space
+        self.audit_shipper: AuditShipper | None = None  # while the app runs
         self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
 
@@ -85,7 +86,7 @@ class Gateway:
                 file_id = config.read_config_file_id(self.home)
                 if file_id != self._settings_file_id:  # no other thread has read them since
                     before = self._closables()
-                    self._load_settings(self._gate.missed)
+                    self._load_settings(self._gate)
                     self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
@@ -219,12 +220,14 @@ class Gateway:
         for queue in queues.values():
             queue.close()
 
-    def _load_settings(self, missed: MissedDecisions | None = None) -> None:
+    def _load_settings(self, old_gate: AccessGate | None = None) -> None:
         self._config = config.load(self.home).replace(
             project=None, session=None, agent=None, client=None, by_token=True, **self.given
         )
         self._known_settings: dict[tuple[object, ...], tuple[object, Config]] = {}
-        self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
+        self._gate, self._ledgers = AccessGate(self._config), Ledgers(self._config)
+        if old_gate is not None:
+            self._gate.missed, self._gate.failed_authentications = old_gate.missed, old_gate.failed_authentications
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home
             with suppress(HoldfastError):

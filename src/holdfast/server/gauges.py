@@ -10,6 +10,7 @@ from holdfast.api.memory import context_of
 from holdfast.base import dates, totals
 from holdfast.errors import HoldfastError
 from holdfast.server import metrics as names
+from holdfast.server.audit_shipper import ShipCounts
 from holdfast.server.metrics import Sample
 from holdfast.verbs.status import count_waiting
 
@@ -26,6 +27,11 @@ def publish(gateway: Gateway) -> None:
     metrics.advance(names.UNRECORDED, gateway.gate.unrecorded)
     for (name, labels), total in totals.read().items():
         metrics.advance(name, total, **dict(labels))
+    shipped = gateway.audit_shipper.counts if gateway.audit_shipper is not None else ShipCounts()
+    metrics.advance(names.FAILED_AUTHENTICATIONS, gateway.gate.failed_authentications.total)
+    metrics.advance(names.SHIPPED, shipped.rows)
+    metrics.advance(names.SHIP_FAILURES, shipped.failures)
+    metrics.set(names.SHIP_WAITING, shipped.waiting)
     metrics.set(names.WRITE_QUEUE, gateway.count_waiting_stores())
     if (size := _resident_bytes()) is not None:
         metrics.set(names.MEMORY, size, worker=str(gateway.worker))

@@ -21,6 +21,10 @@ REQUESTS = "holdfast_requests_total"
 SECONDS = "holdfast_request_seconds"
 REFUSED = "holdfast_refused_total"
 UNRECORDED = "holdfast_audit_unrecorded_total"
+FAILED_AUTHENTICATIONS = "holdfast_audit_failed_authentications_total"
+SHIPPED = "holdfast_audit_shipped_total"
+SHIP_FAILURES = "holdfast_audit_ship_failures_total"
+SHIP_WAITING = "holdfast_audit_ship_waiting"
 BACKGROUND_FAILURES = "holdfast_background_failures_total"
 EXPIRED_TOKENS = "holdfast_expired_token_requests_total"
 WORKER_RESTARTS = "holdfast_worker_restarts_total"
@@ -53,6 +57,10 @@ METRICS: dict[str, Metric] = {
     SECONDS: Metric("histogram", "Seconds from the head of a request to the end of its response, by route."),
     REFUSED: Metric("counter", "Requests that were refused, by reason."),
     UNRECORDED: Metric("counter", "Decisions that could not be written to the audit."),
+    FAILED_AUTHENTICATIONS: Metric("counter", "Failed authentications, which the audit sums up."),
+    SHIPPED: Metric("counter", "Rows of the audit that were shipped."),
+    SHIP_FAILURES: Metric("counter", "Attempts to ship the audit that failed."),
+    SHIP_WAITING: Metric("gauge", "Rows of the audit that wait to be shipped."),
     EXPIRED_TOKENS: Metric("counter", "Requests that were refused because their token had expired."),
     BACKGROUND_FAILURES: Metric("counter", "Background work that failed, by kind of work."),
     WORKER_RESTARTS: Metric("counter", "Worker processes that died and were started again."),
@@ -96,6 +104,7 @@ class Metrics:
                     self._part.set(key, 0)
             for key in (
                 _key(UNRECORDED), _key(EXPIRED_TOKENS), _key(WORKER_RESTARTS), _key(WRITE_QUEUE),
+                _key(FAILED_AUTHENTICATIONS), _key(SHIPPED), _key(SHIP_FAILURES), _key(SHIP_WAITING),
                 _key(BACKGROUND_FAILURES, work="retention"), *[_key(REFUSED, why=why) for why in _REFUSALS],
             ):  # fmt: skip
                 self._part.add(key, 0)

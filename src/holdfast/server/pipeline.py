@@ -21,8 +21,9 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.access import NamedResources
 from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import may_try
+from holdfast.access.tokens import RejectedToken
 from holdfast.base.ids import KEY_PATTERN, is_name
-from holdfast.errors import Busy, Template, TooLarge, Trouble, Unauthenticated, command
+from holdfast.errors import Busy, TooLarge, Trouble, Unauthenticated
 from holdfast.models import SCOPES
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
@@ -140,8 +141,12 @@ class Pipeline:
     def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
         """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time, or
         `QuotaExceeded` if its agent has made as many requests today as it may."""
-        caller = gate.identify(bearer_token(request))
         seen = record(request)
+        try:
+            caller = gate.identify(bearer_token(request), seen.address)
+        except RejectedToken as error:
+            seen.rejected_token, seen.reason = error.id, error.reason
+            raise
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
         self._rates.take(caller.token)
         gate.count_request(caller)
@@ -297,13 +302,10 @@ def record(request: Request) -> RequestRecord:
 
 
 def bearer_token(request: Request) -> str:
-    """Return the one bearer token of a request."""
+    """Return the one bearer token of a request; "" if there is none."""
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token.strip():
-        fix = Template("Send `Authorization: Bearer TOKEN`; ", command("agent add"), " makes one")
-        raise Unauthenticated("this needs a token", fix)
-    return token.strip()
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:

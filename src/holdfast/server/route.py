@@ -224,6 +224,6 @@ class AuthorizedRequest:
     def recheck(self) -> None:
         """Check during a long upload that the token is still valid and that its role and grants still allow the action."""
         gate = self.gate
-        self.caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
+        self.caller = gate.identify(self.header("authorization").partition(" ")[2].strip(), self.caller.address)
         if not gate.would_allow(self.caller, self.action, self.scope, self.named):
             gate.allow(self.caller, self.action, self.scope, named=self.named, route=self.route.name, request=self.id)

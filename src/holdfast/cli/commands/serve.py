@@ -57,14 +57,25 @@ def serve(call: Invocation) -> int:
         if host not in _LOOPBACK:
             call.output.print_message("whoever reaches this address can try a token: put TLS in front of it", "yellow")
 
-    hosts, origins, store = _list_hosts(call, host), tuple(call["allow_origin"] or ()), call.parse_store_options()
+    hosts, origins = _list_hosts(call, host), tuple(call["allow_origin"] or ())
+    given = {**call.parse_store_options(), **_parse_proxies(call)}
     server.serve(
         lambda shared, worker: server.app_of(
-            call["home"], hosts=hosts, origins=origins, logs=logs, given=store, shared=shared, worker=worker
+            call["home"], hosts=hosts, origins=origins, logs=logs, given=given, shared=shared, worker=worker
         ),
         host=host, port=port, logs=logs, ready=report_ready, workers=workers,
     )  # fmt: skip
     return 0
+
+
+def _parse_proxies(call: Invocation) -> dict[str, tuple[str, ...]]:
+    """Return the proxies that the command line trusts, as a field of the settings; they replace those of config.toml."""
+    from holdfast import config
+
+    if not call["trusted_proxy"]:
+        return {}
+    setting = config.find_setting("serve.trusted_proxies")
+    return {setting.field: config.check_value(setting, list(call["trusted_proxy"]), "--trusted-proxy")}
 
 
 def _list_hosts(call: Invocation, host: str) -> tuple[str, ...]:

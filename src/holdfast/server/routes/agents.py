@@ -8,12 +8,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
 from holdfast.access.grants import KINDS, MAX_GRANTS, PROJECT, REPOSITORY, SESSION, make_grants
+from holdfast.access.policy import RECORDED_ACTIONS
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent, Grant
-from holdfast.ledger.audit import Entry
+from holdfast.ledger.audit import ChainedEntry, Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
 from holdfast.server.problem import without_home
@@ -24,7 +25,7 @@ TokenDays = Annotated[int, Meta(description="How long the token lasts; otherwise
 ActionName = Literal[
     "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "audit.read",
     "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment", "github.review.approve",
-    "github.review.request_changes", "dispatch", "done.read", "done.write",
+    "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate", "audit.prune",
 ]  # fmt: skip
 
 
@@ -75,7 +76,7 @@ class ChangeGrant(RequestModel, kw_only=True):
 
 class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
-    action: Annotated[ActionName, choices("Only this action.", ACTIONS)] | UnsetType = UNSET
+    action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
     since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
     until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
@@ -92,6 +93,11 @@ class QuotaUse(ResponseModel, kw_only=True):
     notes: Used
     bytes: Used
     requests: Annotated[Used, Meta(description="Requests of today in UTC; counted only with a limit.")]
+
+
+class ExportAudit(RequestModel, kw_only=True):
+    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
+    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
 
 
 class AgentInfo(ResponseModel, kw_only=True):
@@ -190,15 +196,18 @@ def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
 
 
 def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
-    filters = params.given("agent", "action", "outcome")
-    filters |= {name: dates.parse_moment(text, name) for name, text in params.given("since", "until").items()}
+    filters = {**params.given("agent", "action", "outcome"), **_parse_period(params)}
     before = int(params.cursor) if params.cursor else None
     found, following = request.gate.ledger.audit.list(limit=params.limit, before=before, **filters)
     return AuditPage(audit=list(found), next=None if following is None else str(following))
 
 
-def export_audit(request: AuthorizedRequest, params: RequestModel) -> Reply:
-    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.iterate_entries()))
+def export_audit(request: AuthorizedRequest, params: ExportAudit) -> Reply:
+    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.export(**_parse_period(params))))
+
+
+def _parse_period(params: ListAudit | ExportAudit) -> dict[str, str]:
+    return {name: dates.parse_moment_milliseconds(text, name) for name, text in params.given("since", "until").items()}
 
 
 def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_verify.Verdict:
@@ -278,6 +287,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/audit/export", export_audit,
-        action="audit.read", summary="every decision, oldest first, one a line", answers=Entry, media_type=NDJSON,
+        action="audit.read", summary="every decision, oldest first, one a line", params=ExportAudit, answers=ChainedEntry,
+        media_type=NDJSON,
     ),
 )  # fmt: skip
