@@ -103,6 +103,7 @@ MadeFrom = Annotated[
         max_length=64,
     ),
 ]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Expected = Annotated[str, Meta(description="The `version` you read; if the note has changed since, nothing is written.")]
 Redact = Annotated[bool, Meta(description="Keep the names of rules in place of secrets, instead of refusing them.")]
 
