@@ -51,14 +51,17 @@ def test_both_spellings_of_a_character_are_one_key():
     assert validate.check_platform_key(composed) == validate.check_platform_key(decomposed) == composed
 
 
-@pytest.mark.parametrize("key", ["Deploy Steps", "日本語", "می‌خواهم", "⚠️ alarms", "👩‍💻", "a/b\\c", "../../etc", "'; --", "<b>", "x" * 200])
+@pytest.mark.parametrize(
+    "key", ["Deploy Steps", "日本語", "می‌خواهم", "⚠️ alarms", "👩‍💻", "a/b\\c", "../../etc", "'; --", "<b>", "x" * 200]
+)
 def test_any_printable_text_is_a_key(key):
     assert validate.check_platform_key(key) == unicodedata.normalize("NFC", key)
 
 
 @pytest.mark.parametrize(
     "key",
-    ["", "x" * 201, " ", " a", "a ", "a\n", "a\tb", "a\x00b", "a\x1b[31mb", "a\u202eb", "a\u200bb", "a\u2066b", "\ufeffa", "a\u00a0b",
+    ["", "x" * 201, " ", " a", "a ", "a\n", "a\tb", "a\x00b", "a\x1b[31mb", "a\u202eb", "a\u200bb", "a\u2066b", "\ufeffa",
+     "a\u00a0b",
      "a\u00adb", "a\u3000b", "a\U000e0041b", "a\ufe0fb", "a\u2028b", "a\ue000b", 7, None],
 )  # fmt: skip
 def test_hidden_characters_and_odd_spaces_are_rejected(key):

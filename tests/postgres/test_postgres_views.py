@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import psycopg
 import pytest
@@ -90,7 +90,9 @@ def test_agent_memory_has_the_keys_that_were_given_and_the_exact_values(home, po
         assert created == datetime.fromisoformat(notes[key].created) and updated >= created
 
 
-@pytest.mark.parametrize("field", [b"name: buildcmd", b'name: "BuildCm', b"name: [a]", b'name: "\\u0000"', b"name:", b"owner: Ada"])
+@pytest.mark.parametrize(
+    "field", [b"name: buildcmd", b'name: "BuildCm', b"name: [a]", b'name: "\\u0000"', b"name:", b"owner: Ada"]
+)
 def test_a_note_edited_by_hand_breaks_no_view(home, postgres_url, reader, field):
     note = store_pair(home, postgres_url, "default", "bot", "BuildCmd", "make").key
     with open_memory(home, postgres_url, "default", "bot") as memory:
@@ -124,7 +126,7 @@ def test_a_tenant_and_an_agent_see_only_their_own_rows(home, postgres_url, reade
         assert sorted(reader(statement, "acme", "*")) == [("acme", "bot"), ("acme", "other")]
         assert reader(statement, "", "*") == reader(statement, "acme", "") == reader(statement, "nobody", "*") == []
     (row,) = reader("SELECT owner, repo, pr_number, created_at, metadata FROM holdfast_views.reviewed_prs", "acme", "bot")
-    assert row == ("acme", "shop", 7, datetime.fromtimestamp(1_700_000_000, timezone.utc), {"repository": "acme/shop"})
+    assert row == ("acme", "shop", 7, datetime.fromtimestamp(1_700_000_000, UTC), {"repository": "acme/shop"})
 
 
 def test_the_gateway_fills_the_action_log(home, postgres_url, reader, monkeypatch):
@@ -135,7 +137,9 @@ def test_the_gateway_fills_the_action_log(home, postgres_url, reader, monkeypatc
         bot.post("/gateway/memory", {"key": "BuildCmd", "value": "make"})
         clerk.get("/gateway/memory")
     statement = "SELECT agent_id, action, outcome, metadata ->> 'role', created_at FROM holdfast_views.agent_action_log"
-    assert [row[:4] for row in reader(statement, agent="bot")] == [("bot", "agent.memory.write", "allowed", "code-review-engineer")]
+    assert [row[:4] for row in reader(statement, agent="bot")] == [
+        ("bot", "agent.memory.write", "allowed", "code-review-engineer")
+    ]
     assert [row[:4] for row in reader(statement, agent="clerk")] == [("clerk", "agent.memory.read", "denied", "secretary")]
     assert all(row[4].tzinfo is not None for row in reader(statement))
 

@@ -61,7 +61,7 @@ def test_every_path_and_every_answer_that_the_skill_names_is_true(gateway):
     read, write = commands()[:2]
     assert typed(read, url, "hf_aaaaaaaa_" + "a" * 43)[1] == 401
     assert typed(write, url, gateway.agent("typist", "secretary").token)[1] == 403
-    assert typed(write.replace("migrations", "Not A Key"), url, agent.token)[1] == 422
+    assert typed(write.replace("migrations", " not a key"), url, agent.token)[1] == 422
     secret = "ghp_" + "R7kQ2mX9vB4nT8cL1wZ6yH3jD5fG0sAeUoPi"
     body, status = typed(write.replace("Reviewers here", secret), url, agent.token)
     assert status == 422 and secret not in body and '"secret"' in body

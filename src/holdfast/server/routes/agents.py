@@ -169,11 +169,12 @@ ROUTES = (
         action=_MANAGE, summary="a new token for an agent; the old one ends",
         params=RotateToken, reads=JSON, example={"grace_hours": 24},
         answers=NewToken, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
+        problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}", revoke_agent,
         action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
-        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True,
+        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/roles", list_roles,

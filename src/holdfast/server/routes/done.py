@@ -127,6 +127,6 @@ ROUTES = (
         "POST", "/done", record_done,
         action="done.write", summary="record that it is done; one of many who do so at once is told that it is new",
         params=RecordDone, reads=JSON, example={"kind": "triage", "subject": "acme/shop#7"},
-        answers=Recorded, status=201, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
+        answers=Recorded, status=201, other_status=200, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
     ),
 )  # fmt: skip

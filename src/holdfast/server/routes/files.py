@@ -121,7 +121,8 @@ ROUTES = (
     Route(
         "POST", "/v1/files/view", view_file,
         action=READ, scope="project", summary="a file's text, or the names in a folder",
-        params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed, verbs=("files.view",),
+        params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed,
+        problems=("not_found",), verbs=("files.view",),
     ),
     Route(
         "POST", "/v1/files/create", create_file,
@@ -133,25 +134,25 @@ ROUTES = (
         "POST", "/v1/files/str_replace", replace_in_file,
         action=WRITE, scope="project", summary="replace a text that stands exactly once in a file",
         params=ReplaceInFile, reads=JSON, example={"path": _PATH, "old_str": "Plan", "scope": "agent"},
-        answers=FileChanged, replay=_replay("str_replace"), verbs=("files.str_replace",),
+        answers=FileChanged, replay=_replay("str_replace"), problems=("not_found",), verbs=("files.str_replace",),
     ),
     Route(
         "POST", "/v1/files/insert", insert_into_file,
         action=WRITE, scope="project", summary="insert text after a line",
         params=InsertIntoFile, reads=JSON, example={"path": _PATH, "insert_line": 0, "insert_text": "Plan", "scope": "agent"},
-        answers=FileChanged, replay=_replay("insert"), verbs=("files.insert",),
+        answers=FileChanged, replay=_replay("insert"), problems=("not_found",), verbs=("files.insert",),
     ),
     Route(
         "POST", "/v1/files/delete", delete_file,
         action=WRITE, scope="project", summary="remove a file, or a folder with all in it",
         params=DeleteFile, reads=JSON, example={"path": _PATH, "scope": "agent"},
-        answers=FileChanged, replay=_replay("delete"), verbs=("files.delete",),
+        answers=FileChanged, replay=_replay("delete"), problems=("not_found",), verbs=("files.delete",),
     ),
     Route(
         "POST", "/v1/files/rename", rename_file,
         action=WRITE, scope="project", summary="move a file or folder, never over another",
         params=RenameFile, reads=JSON,
         example={"old_path": _PATH, "new_path": "/memories/goals.md", "scope": "agent"},
-        answers=FileChanged, replay=_replay("rename", "new_path"), verbs=("files.rename",),
+        answers=FileChanged, replay=_replay("rename", "new_path"), problems=("not_found",), verbs=("files.rename",),
     ),
 )  # fmt: skip

@@ -163,7 +163,7 @@ ROUTES = (
     Route(
         "GET", "/v1/history", expand_turn,
         action=READ, scope=ALL_SCOPES, summary="what was said around a turn, by its citation or id",
-        params=ExpandTurn, answers=Turns, verbs=("expand",),
+        params=ExpandTurn, answers=Turns, problems=("not_found",), verbs=("expand",),
     ),
     Route(
         "POST", "/v1/history/import", import_transcript,
@@ -182,6 +182,6 @@ ROUTES = (
         "POST", "/v1/history/restore", restore_session,
         action=WRITE, scope=ALL_SCOPES, summary="bring back the transcript of a session that was forgotten",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
-        answers=Logged, replay=REPLAY_WHOLE, verbs=("restore_session",),
+        answers=Logged, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("restore_session",),
     ),
 )  # fmt: skip

@@ -248,7 +248,7 @@ _NOTE_EXAMPLE: dict[str, Any] = {
     },
     "valid_from": "2026-05-02T09:00:00Z", "valid_to": None, "pinned": False, "path": "agents/reviewer/notes/testing.md",
     "lines": [8, 8], "version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a", "versions": 1,
-    "quarantined": False, "archived": False, "hidden": [],
+    "quarantined": False, "archived": False, "name": None, "hidden": [],
 }  # fmt: skip
 _STORED_EXAMPLE = {"action": "created", "note": _NOTE_EXAMPLE, "redacted": []}
 
@@ -262,18 +262,19 @@ ROUTES = (
         "POST", "/v1/notes", store_note,
         action=WRITE, scope="project", summary="keep a text; on a key that exists it becomes the current version",
         params=StoreNote, reads=JSON, example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
-        answers=Stored, status=201, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
+        answers=Stored, status=201, other_status=200, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}", get_note,
         action=READ, scope="project", summary="one note, as it is or as it was",
-        params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, verbs=("get",),
+        params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, problems=("not_found",),
+        verbs=("get",),
     ),
     Route(
         "PUT", "/v1/notes/{scope}/{key}", put_note,
         action=WRITE, scope="project", summary="write one note; with If-Match only over the version you saw",
         params=PutNote, reads=JSON, example={"text": "Use pytest."},
-        answers=Stored, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
+        answers=Stored, other_status=201, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", forget_note,
@@ -287,12 +288,13 @@ ROUTES = (
     Route(
         "GET", "/v1/notes/{scope}/{key}/history", list_versions,
         action=READ, scope="project", summary="every version of a note, newest first",
-        params=ListVersions, answers=VersionPage, verbs=("history",),
+        params=ListVersions, answers=VersionPage, problems=("not_found",), verbs=("history",),
     ),
     Route(
         "POST", "/v1/notes/{scope}/{key}/restore", restore_note,
         action=WRITE, scope="project", summary="bring back what was forgotten or archived",
-        params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, verbs=("restore",),
+        params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, problems=("not_found",),
+        verbs=("restore",),
     ),
     Route(
         "POST", "/v1/clear", clear_scope,

@@ -122,6 +122,7 @@ ROUTES = (
     Route(
         "GET", "/v1/receipts/{id}", get_receipt,
         action=_PURGE, scope=ALL_SCOPES, summary="one receipt",
-        params=GetReceipt, answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True, verbs=("receipts",),
+        params=GetReceipt, answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True,
+        problems=("not_found",), verbs=("receipts",),
     ),
 )  # fmt: skip

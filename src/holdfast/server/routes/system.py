@@ -76,10 +76,14 @@ ROUTES = (
         "GET", "/healthz", get_health,
         action="", summary="whether the process lives", answers=Health, answer_example={"status": "ok"},
     ),
-    Route("GET", "/readyz", get_readiness, action="", summary="whether it can answer: its ledger can be read", answers=Health),
+    Route(
+        "GET", "/readyz", get_readiness,
+        action="", summary="whether it can answer: its ledger can be read", answers=Health, other_status=503,
+    ),
     Route("GET", "/openapi.json", get_openapi, action="", summary="this API, as OpenAPI 3.1", answers=dict),
     Route(
         "GET", "/problems/{code}", get_problem,
         action="", summary="what a problem's type means", params=GetProblem, answers=ProblemMeaning,
+        problems=("no_route",),
     ),
 )  # fmt: skip
