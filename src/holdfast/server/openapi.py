@@ -118,20 +118,21 @@ _PROBLEM: Schema = {
     },
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
 }  # fmt: skip
+_NAME_OR_EMPTY = f"{NAME_PATTERN}|^$"
 _REQUEST_HEADERS = {
     "If-Match": {"type": "string", "description": "The ETag of the version you saw; another by now is refused with 412."},
     "If-None-Match": {
         "type": "string", "description": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
     },
     "Idempotency-Key": {
-        "type": "string", "maxLength": MAX_KEY_CHARS,
+        "type": "string", "maxLength": MAX_KEY_CHARS, "pattern": r"^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u00ff]*$",
         "description": "Made up by you: sent again with the same request, it is not done again.",
     },
     "X-Holdfast-Project": {
-        "type": "string", "pattern": NAME_PATTERN, "description": "The project that is meant, if no field names one.",
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The project that is meant, if no field names one.",
     },
     "X-Holdfast-Session": {
-        "type": "string", "pattern": NAME_PATTERN, "description": "The session that is meant, if no field names one.",
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The session that is meant, if no field names one.",
     },
     "X-Holdfast-Hints": {
         "type": "string", "description": "`parts` to get the detail and the fix of a problem as data too.",
@@ -268,7 +269,8 @@ def _operation(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
         example = {} if route.example is None else {"example": route.example}
         media_types = dict.fromkeys([route.reads, JSON])  # a single line is JSON too
         content = {media_type: {"schema": schema, **example} for media_type in media_types}
-        operation["requestBody"] = {"required": bool(schema.get("required")), "content": content}
+        is_needed = bool(schema.get("required") or route.params.schema_rules or route.is_upload)
+        operation["requestBody"] = {"required": is_needed, "content": content}
     return operation
 
 
@@ -279,7 +281,7 @@ def body_schema(route: Route) -> Schema:
     schema = schema_of(route.params)
     required = [name for name in route.required_fields if name not in route.path_fields]
     schema["properties"] = {name: schema["properties"][name] for name in route.body_fields}
-    others = {name: value for name, value in schema.items() if name != "required"}
+    others = {**{name: value for name, value in schema.items() if name != "required"}, **route.params.schema_rules}
     return {**others, "required": required} if required else others
 
 

@@ -181,10 +181,8 @@ class Pipeline:
     def _target(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
         """Return the project, session and agent that the request is about. Callers that manage agents may name any agent,
         because they could issue a token for it anyway."""
-        project, session = [
-            _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
-            for name in _TARGET_HEADERS
-        ]
+        headers = {name: _header_name(request, name) for name in _TARGET_HEADERS}
+        project, session = [_name_of(route, name, given.get(name)) or headers[name] for name in _TARGET_HEADERS]
         agent = _name_of(route, "agent", given.get("agent")) if route.may_name_agent else None
         if agent is not None and agent != caller.agent:
             about = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
@@ -314,6 +312,15 @@ def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
     name, role = given.get("name"), given.get("role")
     details = {"name": name} if isinstance(name, str) and is_name(name) else {}
     return {**details, "of_role": role} if isinstance(role, str) and KEY_PATTERN.match(role) else details
+
+
+def _header_name(request: Request, name: str) -> str | None:
+    """Return the project or session that a header names; raise `invalid_request` if it is not a name."""
+    value = request.headers.get(f"x-holdfast-{name}", "").strip()
+    if value and not is_name(value):
+        fix = "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+        raise Problem("invalid_request", f"the header X-Holdfast-{name.capitalize()} is not a name", fix)
+    return value or None
 
 
 def _name_of(route: Route, name: str, value: object) -> str | None:

@@ -33,9 +33,16 @@ def problem_codes(route: Route) -> tuple[str, ...]:
         codes += _BODY
     if route.replay is not None:  # every route that writes
         codes += [*_ONCE, *_TEXT]
+    if "made_from" in [*route.fields, *(line_fields(route))]:  # it may name a note or a turn
+        codes.append("not_found")
     if takes_precondition(route):
         codes += _CONDITION
     return tuple(sorted(set(codes)))
+
+
+def line_fields(route: Route) -> tuple[str, ...]:
+    """Return the names of the fields in a line of an NDJSON body."""
+    return route.line.__struct_fields__ if route.line is not None else ()
 
 
 def problem_statuses(route: Route) -> dict[int, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
-from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
+from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, Timestamp, choices, moment
 from holdfast.server.problem import without_home
 from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 
@@ -51,8 +51,8 @@ class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
     action: Annotated[ActionName, choices("Only this action.", ACTIONS)] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
-    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
-    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
+    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
@@ -61,7 +61,7 @@ class AgentInfo(ResponseModel, kw_only=True):
     name: str
     role: str
     state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
-    created: str
+    created: Timestamp
     tokens: list[dict[str, Any]]
 
 

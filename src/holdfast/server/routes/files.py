@@ -8,14 +8,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base.invisible import find_kinds
 from holdfast.server.idempotency import Replay
-from holdfast.server.models import Redact, ResponseModel, ScopedRequest, WriteScope, choices
+from holdfast.server.models import FilePath, Redact, ResponseModel, ScopedRequest, TreePath, WriteScope, choices
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
-
-Path = Annotated[str, Meta(description="From /memories, the root of the scope's tree.", min_length=1, max_length=1024)]
 
 
 class ViewFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: TreePath
     view_range: Annotated[
         list[int], Meta(description="[first, last]; -1 is the end.", min_length=2, max_length=2)
     ] | UnsetType = UNSET  # fmt: skip
@@ -23,14 +21,14 @@ class ViewFile(ScopedRequest, kw_only=True):
 
 
 class CreateFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     file_text: Annotated[str, Meta(description="The whole text.")]
     scope: WriteScope = "project"
     redact: Redact = False
 
 
 class ReplaceInFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     old_str: Annotated[str, Meta(description="The text that stands there once.")]
     new_str: Annotated[str, Meta(description="What to put in its place.")] = ""
     scope: WriteScope = "project"
@@ -38,7 +36,7 @@ class ReplaceInFile(ScopedRequest, kw_only=True):
 
 
 class InsertIntoFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     insert_line: Annotated[int, Meta(description="After this line; 0 is the start.", ge=0, le=10**9)]
     insert_text: Annotated[str, Meta(description="The text.")]
     scope: WriteScope = "project"
@@ -46,13 +44,13 @@ class InsertIntoFile(ScopedRequest, kw_only=True):
 
 
 class DeleteFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     scope: WriteScope = "project"
 
 
 class RenameFile(ScopedRequest, kw_only=True):
-    old_path: Path
-    new_path: Path
+    old_path: FilePath
+    new_path: FilePath
     scope: WriteScope = "project"
 
 

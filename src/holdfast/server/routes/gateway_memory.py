@@ -10,14 +10,18 @@ from holdfast.api.key_value import KeyValueMemory, Pair
 from holdfast.base.platform_keys import MAX_CHARS, normalize
 from holdfast.safety.model_text import QUARANTINED
 from holdfast.server.idempotency import Replay
-from holdfast.server.models import Redact, ResponseModel, ScopedRequest, Timestamp, choices
+from holdfast.server.models import TEXT_PATTERN, Redact, ResponseModel, ScopedRequest, Timestamp, choices
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
 
 _SCOPE = "agent"
 _REFUSED = (  # in a key: control and bidi characters, spaces other than the ordinary one, and what nobody sees
     r"\u0000-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200b\u200e\u200f\u2028-\u202f"
-    r"\u205f-\u206f\u3000\u3164\ue000-\uf8ff\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    r"\u205f-\u206f\u3000\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+    f"{''.join([chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 15)])}"
 )
+_PRIVATE_USE = r"\ue000-\uf8ff" "\U000f0000-\U0010ffff"
+_KEY_PATTERN = f"^(?!.*[{_PRIVATE_USE}])[^ {_REFUSED}]([^{_REFUSED}]*[^ {_REFUSED}])?$"
 PlatformKey = Annotated[
     str,
     Meta(
@@ -26,7 +30,7 @@ PlatformKey = Annotated[
             "selectors are refused outside of the scripts and emoji that need them."
         ),
         min_length=1, max_length=MAX_CHARS,
-        extra_json_schema={"pattern": f"^[^ {_REFUSED}]([^{_REFUSED}]*[^ {_REFUSED}])?$"},  # `check_platform_key` checks it
+        extra_json_schema={"pattern": _KEY_PATTERN},  # `check_platform_key` checks it
     ),
 ]  # fmt: skip
 
@@ -37,7 +41,7 @@ class GetPairs(ScopedRequest, kw_only=True):
 
 class StorePair(ScopedRequest, kw_only=True):
     key: PlatformKey
-    value: Annotated[str, Meta(description="What to remember.", min_length=1)]
+    value: Annotated[str, Meta(description="What to remember.", min_length=1, extra_json_schema={"pattern": TEXT_PATTERN})]
     redact: Redact | UnsetType = UNSET
 
 

@@ -16,11 +16,20 @@ from holdfast.formats.importers.detect import all_dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
 from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
-from holdfast.server.models import Redact, RequestModel, ResponseModel, ScopedRequest, WriteScope, choices, or_none
+from holdfast.server.models import (
+    LINE_PATTERN,
+    ClientName,
+    Redact,
+    RequestModel,
+    ResponseModel,
+    ScopedRequest,
+    WriteScope,
+    choices,
+    moment,
+    or_none,
+)
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
-
-Client = Annotated[str, Meta(description="The program it was said in.", min_length=1, max_length=100)]
 
 if TYPE_CHECKING:
     TranscriptFormat = str
@@ -30,15 +39,17 @@ else:
 
 class NewTurn(RequestModel, kw_only=True):
     role: Annotated[Literal["user", "assistant", "system", "tool"], choices("Who spoke.", ROLES)] | UnsetType = UNSET
-    text: Annotated[str, Meta(description="What was said, word for word.")]
+    text: Annotated[str, Meta(description="What was said, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
     id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
-    speaker: Annotated[str, Meta(description="Their name.")] | UnsetType = UNSET
-    time: Annotated[str, Meta(description="When.")] | UnsetType = UNSET
+    speaker: Annotated[
+        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": LINE_PATTERN})
+    ] | UnsetType = UNSET  # fmt: skip
+    time: Annotated[str, moment("When.")] | UnsetType = UNSET
 
 
 class LogTurns(ScopedRequest, kw_only=True):
     turns: Annotated[list[NewTurn], Meta(description="What was said, in its order.", max_length=10_000)]
-    client: Client | UnsetType = UNSET
+    client: ClientName | UnsetType = UNSET
     scope: WriteScope | UnsetType = UNSET
     redact: Redact | UnsetType = UNSET
 
@@ -50,10 +61,7 @@ class ExpandTurn(ScopedRequest, kw_only=True):
 
 
 class ImportTranscript(ScopedRequest, kw_only=True):
-    client: Annotated[
-        str,
-        Meta(description="The program it is of; otherwise told by how it is written.", min_length=1, max_length=100),
-    ] | UnsetType = UNSET  # fmt: skip
+    client: ClientName | UnsetType = UNSET
     written: Annotated[
         TranscriptFormat,
         choices("How it is written, if not as that program's own.", tuple(all_dialects())),
@@ -68,12 +76,12 @@ class ImportTranscript(ScopedRequest, kw_only=True):
 
 
 class TranscriptLine(msgspec.Struct):
-    role: Annotated[str, Meta(description="Who spoke; what else a line may say depends on the program.")] | UnsetType = UNSET
+    role: Annotated[Any, Meta(description="Who spoke; what a line says and how depends on the program.")] = None
 
 
 class NameSession(ScopedRequest, kw_only=True):
     session: Annotated[str, Meta(description="The session's id.", min_length=1, max_length=500)]
-    client: Client | UnsetType = UNSET
+    client: ClientName | UnsetType = UNSET
 
 
 class Turns(ResponseModel, kw_only=True):

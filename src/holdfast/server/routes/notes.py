@@ -12,8 +12,10 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
 from holdfast.server.models import (
-    DAY_PATTERN,
+    LINE_PATTERN,
     PAGE_LIMIT,
+    PRINTABLE_PATTERN,
+    TEXT_PATTERN,
     AgentOrigin,
     AsOf,
     Expected,
@@ -34,15 +36,22 @@ from holdfast.server.models import (
     TypeName,
     WriteScope,
     choices,
+    moment,
 )
 from holdfast.server.problem import Problem
 from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.read import find_note
 
-NoteText = Annotated[str, Meta(description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1)]
+NoteText = Annotated[
+    str,
+    Meta(
+        description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1,
+        extra_json_schema={"pattern": TEXT_PATTERN},
+    ),
+]  # fmt: skip
 NoteType = Annotated[TypeName, choices("What it is; otherwise about the project.", TYPES)]
-ValidFrom = Annotated[str, Meta(description="True from this day on, if not from now.", pattern=DAY_PATTERN)]
-ValidTo = Annotated[str, Meta(description="True until this day; afterwards kept, but no longer recalled.", pattern=DAY_PATTERN)]
+ValidFrom = Annotated[str, moment("True from this day on, if not from now.")]
+ValidTo = Annotated[str, moment("True until this day; afterwards kept, but no longer recalled.")]
 Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
 
 
@@ -65,7 +74,11 @@ class _Content(ScopedRequest, kw_only=True):
     redact: Redact | UnsetType = UNSET
     again: Annotated[bool, Meta(description="Keep it although it was purged; a person's to say.")] | UnsetType = UNSET
     allow_secret: Annotated[
-        str, Meta(description="Why a secret in it is to be kept; a person's to say.", max_length=500)
+        str,
+        Meta(
+            description="Why a secret in it is to be kept; a person's to say.", max_length=500,
+            extra_json_schema={"pattern": LINE_PATTERN},
+        ),
     ] | UnsetType = UNSET  # fmt: skip
 
     def options(self) -> dict[str, Any]:
@@ -96,7 +109,11 @@ class ListNotes(ScopedRequest, kw_only=True):
     type: FilterType | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     source: Annotated[
-        str, Meta(description="Only what came from it, be it by way of other notes.", min_length=1)
+        str,
+        Meta(
+            description="Only what came from it, be it by way of other notes.", min_length=1,
+            extra_json_schema={"pattern": PRINTABLE_PATTERN},
+        ),
     ] | UnsetType = UNSET  # fmt: skip
     archived: Annotated[bool, Meta(description="The archived notes instead.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT

@@ -13,6 +13,7 @@ from holdfast.models import Forgotten, Note, Scope
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, note_reply
 from holdfast.server.models import (
     PAGE_LIMIT,
+    PRINTABLE_PATTERN,
     Key,
     NextCursor,
     NoteScope,
@@ -57,6 +58,7 @@ class ForgetSource(ScopedRequest, kw_only=True):
             description="An address or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
             min_length=1,
             max_length=2000,
+            extra_json_schema={"pattern": PRINTABLE_PATTERN},
         ),
     ]
     revert: Annotated[
