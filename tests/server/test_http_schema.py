@@ -128,7 +128,7 @@ def every_route_asked(home, role, mode, examples=EXAMPLES):
 
 
 def give_context(case):
-    """Give a valid request what only its sender can know: a project, a session, a new key; and no cursor, which a server makes."""
+    """Give a valid request what only its sender knows: a project, a session, a new key; and no cursor, which a server makes."""
     for name in ("X-Holdfast-Project", "X-Holdfast-Session"):
         case.headers[name] = case.headers.get(name) or "demo"
     if "Idempotency-Key" in case.headers:

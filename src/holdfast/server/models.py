@@ -15,7 +15,7 @@ from holdfast.base.invisible import UNPRINTABLE
 from holdfast.base.record import Record
 from holdfast.models import AGENT_ORIGINS, SCOPES, TYPES
 
-# Patterns of texts, in the syntax that JSON Schema and Python share. The verbs check the same rules and say more about a mistake.
+# Patterns of texts, in the syntax that JSON Schema and Python share. The verbs check the same rules and explain a mistake.
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _NOT_IN_PATHS = (  # hidden characters, and what looks like a slash, backslash, dot, colon, percent sign, tilde or space
     rf"{_CONTROL}\\\u00a0\u00a8\u00ad\u00af\u00b4\u00b8\u02d8-\u02dd\u034f\u037a\u0384\u0385\u061c\u115f\u1160\u17b4\u17b5"
@@ -130,7 +130,7 @@ Tags = Annotated[
 _PATH = {"description": "From /memories, the root of the scope's tree.", "min_length": 1, "max_length": 1024}
 TreePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": PATH_PATTERN})]
 FilePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": FILE_PATTERN})]  # not the root
-ClientName = Annotated[str, Meta(description="The program it was said in.", pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")]
+CLIENT_PATTERN = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"
 AsOf = Annotated[str, moment("What was true on this day (YYYY-MM-DD, or a moment).")]
 KnownAt = Annotated[str, moment("What was recorded by this day.")]
 MadeFrom = Annotated[

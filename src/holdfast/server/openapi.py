@@ -119,10 +119,11 @@ _PROBLEM: Schema = {
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
 }  # fmt: skip
 _NAME_OR_EMPTY = f"{NAME_PATTERN}|^$"
-_REQUEST_HEADERS = {
+_REQUEST_HEADERS: dict[str, Schema] = {
     "If-Match": {"type": "string", "description": "The ETag of the version you saw; another by now is refused with 412."},
     "If-None-Match": {
-        "type": "string", "description": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
+        "type": "string",
+        "description": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
     },
     "Idempotency-Key": {
         "type": "string", "maxLength": MAX_KEY_CHARS, "pattern": r"^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u00ff]*$",

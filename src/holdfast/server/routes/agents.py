@@ -14,7 +14,17 @@ from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent
 from holdfast.ledger.audit import Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
-from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, Timestamp, choices, moment
+from holdfast.server.models import (
+    PAGE_LIMIT,
+    AgentName,
+    NextCursor,
+    PageLimit,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    choices,
+    moment,
+)
 from holdfast.server.problem import without_home
 from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 

@@ -148,7 +148,8 @@ ROUTES = (
     Route(
         "POST", "/v1/facts", state_fact,
         action=WRITE, scope="project", summary="state a dated fact; the one it replaces is struck through and kept",
-        params=StateFact, reads=JSON, answers=FactSet, status=201, other_status=200, replay=Replay(_keep_stated, _rebuild_stated),
+        params=StateFact, reads=JSON, answers=FactSet, status=201, other_status=200,
+        replay=Replay(_keep_stated, _rebuild_stated),
         example={"subject": "Telegram", "label": "status", "value": "enabled", "on": "2026-03-27", "scope": "agent"},
         verbs=("fact",),
     ),

@@ -26,7 +26,7 @@ PlatformKey = Annotated[
     str,
     Meta(
         description=(
-            "Any printable text, without a space at either end. It is read in Unicode's form NFC; joiners and variation "
+            "1 to 200 printable characters, without a space at either end. It is read in Unicode's form NFC; joiners and variation "
             "selectors are refused outside of the scripts and emoji that need them."
         ),
         min_length=1, max_length=MAX_CHARS,
@@ -85,12 +85,13 @@ def _answer(pair: Pair) -> dict[str, Any]:
 
 
 def _rebuild_stored(request: AuthorizedRequest, params: StorePair, kept: dict[str, Any]) -> dict[str, Any]:
-    """Return the same answer as the first time; the key and the value are those of the request."""
-    key = normalize(params.key)
-    return {"key": key, "value": params.value, "note": key, **{name: kept[name] for name in kept if name != "key"}}
+    """Return the same answer as the first time; the key and the value are those of the request, the ledger keeps the note's."""
+    return {**kept, "key": normalize(params.key), "value": params.value, "note": kept["key"]}
 
 
-_REPLAY_STORED = Replay(lambda body: {name: body[name] for name in ("note", "updated_at", "action")}, _rebuild_stored)
+_REPLAY_STORED = Replay(
+    lambda body: {"key": body["note"], "updated_at": body["updated_at"], "action": body["action"]}, _rebuild_stored
+)
 _PAIR_EXAMPLE = {
     "key": "Deploy Steps", "value": "Deploy from main, on Tuesdays.", "updated_at": "2026-05-02T09:00:00Z",
     "note": "deploy-steps--glibiljplioagopdfdhlgloaapachidl",

@@ -17,8 +17,8 @@ from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
 from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
 from holdfast.server.models import (
+    CLIENT_PATTERN,
     LINE_PATTERN,
-    ClientName,
     Redact,
     RequestModel,
     ResponseModel,
@@ -30,6 +30,8 @@ from holdfast.server.models import (
 )
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
+
+Client = Annotated[str, Meta(description="The program it was said in.", pattern=CLIENT_PATTERN)]
 
 if TYPE_CHECKING:
     TranscriptFormat = str
@@ -49,7 +51,7 @@ class NewTurn(RequestModel, kw_only=True):
 
 class LogTurns(ScopedRequest, kw_only=True):
     turns: Annotated[list[NewTurn], Meta(description="What was said, in its order.", max_length=10_000)]
-    client: ClientName | UnsetType = UNSET
+    client: Client | UnsetType = UNSET
     scope: WriteScope | UnsetType = UNSET
     redact: Redact | UnsetType = UNSET
 
@@ -61,7 +63,9 @@ class ExpandTurn(ScopedRequest, kw_only=True):
 
 
 class ImportTranscript(ScopedRequest, kw_only=True):
-    client: ClientName | UnsetType = UNSET
+    client: Annotated[
+        str, Meta(description="The program it is of; otherwise told by how it is written.", pattern=CLIENT_PATTERN)
+    ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
         TranscriptFormat,
         choices("How it is written, if not as that program's own.", tuple(all_dialects())),
@@ -81,7 +85,7 @@ class TranscriptLine(msgspec.Struct):
 
 class NameSession(ScopedRequest, kw_only=True):
     session: Annotated[str, Meta(description="The session's id.", min_length=1, max_length=500)]
-    client: ClientName | UnsetType = UNSET
+    client: Client | UnsetType = UNSET
 
 
 class Turns(ResponseModel, kw_only=True):

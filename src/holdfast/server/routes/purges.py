@@ -11,9 +11,9 @@ from holdfast.errors import NotFound, Refused
 from holdfast.models import Receipt
 from holdfast.server.idempotency import Replay
 from holdfast.server.models import (
+    CLIENT_PATTERN,
     PAGE_LIMIT,
     TEXT_PATTERN,
-    ClientName,
     Key,
     NextCursor,
     NoteScope,
@@ -34,11 +34,13 @@ class PurgeNote(OtherAgentRequest, kw_only=True):
 
 
 class Purge(OtherAgentRequest, kw_only=True):
-    schema_rules: ClassVar[dict[str, Any]] = {"if": {"required": ["text"]}, "then": {"not": {"required": ["session"]}}, "else": {"required": ["session"]}}
+    schema_rules: ClassVar[dict[str, Any]] = {  # a text or a session
+        "if": {"required": ["text"]}, "then": {"not": {"required": ["session"]}}, "else": {"required": ["session"]},
+    }  # fmt: skip
     session: Annotated[
         str, Meta(description="The session whose transcript is to go.", min_length=1, max_length=500)
     ] | UnsetType = UNSET  # fmt: skip
-    client: ClientName | UnsetType = UNSET
+    client: Annotated[str, Meta(description="Only as kept from this program.", pattern=CLIENT_PATTERN)] | UnsetType = UNSET
     text: Annotated[
         str,
         Meta(
