@@ -43,12 +43,12 @@ def choices(description: str, options: tuple[str, ...]) -> Meta:
     return Meta(description=description, extra_json_schema={"type": "string", ORDERED_ENUM: list(options)})
 
 
-_MOMENT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
+MOMENT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
 
 
 def moment(description: str) -> Meta:
-    """Return the metadata of a field with a day or a moment; the verbs check it."""
-    return Meta(description=description, extra_json_schema={"anyOf": _MOMENT})
+    """Return the metadata of a field with a day or a moment; the verbs check more than its beginning."""
+    return Meta(description=description, pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}", extra_json_schema={"anyOf": MOMENT})
 
 
 class RequestModel(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -309,7 +308,7 @@ def _problem_response(status: int, routes: Sequence[Route]) -> dict[str, Any]:
     kinds = problem.kinds()
     names = ["X-Request-Id"]
     names += ["Retry-After"] if status in responses.RETRY_STATUSES else []
-    names += ["WWW-Authenticate"] if status == HTTPStatus.UNAUTHORIZED else []
+    names += ["WWW-Authenticate"] if status == 401 else []
     return {
         "description": "\n".join([f"- `{code}`: {kinds[code][1]}." for code in codes]),
         "headers": _headers(*names),

@@ -26,8 +26,8 @@ PlatformKey = Annotated[
     str,
     Meta(
         description=(
-            "1 to 200 printable characters, without a space at either end. It is read in Unicode's form NFC; joiners and variation "
-            "selectors are refused outside of the scripts and emoji that need them."
+            "1 to 200 printable characters, without a space at either end. It is read in Unicode's form NFC; joiners and "
+            "variation selectors are refused outside of the scripts and emoji that need them."
         ),
         min_length=1, max_length=MAX_CHARS,
         extra_json_schema={"pattern": _KEY_PATTERN},  # `check_platform_key` checks it

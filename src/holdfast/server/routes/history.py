@@ -19,13 +19,13 @@ from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
 from holdfast.server.models import (
     CLIENT_PATTERN,
     LINE_PATTERN,
+    MOMENT,
     Redact,
     RequestModel,
     ResponseModel,
     ScopedRequest,
     WriteScope,
     choices,
-    moment,
     or_none,
 )
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
@@ -46,7 +46,9 @@ class NewTurn(RequestModel, kw_only=True):
     speaker: Annotated[
         str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": LINE_PATTERN})
     ] | UnsetType = UNSET  # fmt: skip
-    time: Annotated[str, moment("When.")] | UnsetType = UNSET
+    time: Annotated[
+        str, Meta(description="When; may be empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
+    ] | UnsetType = UNSET  # fmt: skip
 
 
 class LogTurns(ScopedRequest, kw_only=True):
