@@ -115,7 +115,7 @@ class Version(TextRecord):
 class Note(TextRecord):
     """A note with its current text. `version` identifies its bytes: pass it as `expected` to edit safely."""
 
-    _name_fields = ("key", "tags")
+    _name_fields = ("key", "tags", "name")
     scope: Scope
     key: str
     id: str
@@ -134,6 +134,7 @@ class Note(TextRecord):
     versions: int = 1
     quarantined: bool = False  # not trusted enough for briefings, and not approved by a person
     archived: bool = False  # retention moved it to the archive; briefings leave it out
+    name: str | None = None  # the key that a platform stored it under, if that is not a note key
 
 
 class Fact(TextRecord):
@@ -233,7 +234,7 @@ class Hit(TextRecord):
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
     weak: bool = False  # it has words in common with the query, but probably does not answer it
-    name: str | None = None  # from the frontmatter of a file
+    name: str | None = None  # from the frontmatter of a file; of a note, the key that a platform stored it under
     description: str | None = None  # likewise
     archived: bool = False
 

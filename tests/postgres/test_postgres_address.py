@@ -20,6 +20,7 @@ from test_http_serve import started
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
 from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
+from holdfast.postgres.migrations import list_migrations
 from holdfast.postgres.pool import close_pools, get_pool
 
 
@@ -47,7 +48,7 @@ def owned(empty_postgres_url, postgres_databases):
     server.sql("GRANT holdfast_app TO keeper")
     server.sql("CREATE SCHEMA holdfast AUTHORIZATION keeper", name)
     url = server.url(name, "keeper")
-    assert len(migrate(url)) == newest_version()
+    assert len(migrate(url)) == len(list_migrations())
     yield name, url
     close_pools(url)
 

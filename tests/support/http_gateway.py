@@ -7,15 +7,18 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 import uvicorn
 
 from holdfast import config
 from holdfast.access import AccessGate
 from holdfast.access.grants import KINDS, make_grants
+from holdfast.server import responses
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
+from holdfast.server.routes import ROUTES
 
 EVERYTHING = {kind: ["*"] for kind in KINDS}
 NO_GRANTS: dict[str, list[str]] = {}
@@ -52,6 +55,13 @@ class Response:
         return f"{self.status} {self.data[:600]!r}"
 
 
+def check_documented(method, path, status):
+    """Check that the OpenAPI document names this status for the route that answered."""
+    for route in ROUTES:
+        if route.method == method and route.path_regex.match(unquote(path.partition("?")[0])):
+            assert status in responses.all_statuses(route), f"{route.name} answered {status}, which its document does not name"
+
+
 class Client:
     """Send requests with one token, each on a new connection."""
 
@@ -69,6 +79,7 @@ class Client:
         try:
             connection.request(method, path, data, sent)
             response = connection.getresponse()
+            check_documented(method, path, response.status)
             return Response(response, response.read())
         finally:
             connection.close()

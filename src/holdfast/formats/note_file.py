@@ -5,6 +5,7 @@ Parsing keeps every byte; writing changes only Holdfast's own parts.
     ---
     id: 01K9Z6V0M4Q2ABCD          fields, one line each as Holdfast writes them; anything else that people add is kept
     type: feedback
+    name: "Deploy Steps"          the key that a platform stored it under, if that is not a note key
     ---
     Always use pytest.            the current text
 
@@ -82,6 +83,7 @@ class NoteHeader(Record):
     pinned: bool = False
     restored: str = ""  # when it came back from the archive; retention counts from then
     problems: tuple[str, ...] = ()
+    name: str = ""  # the platform key that it was stored under; whether it fits the file's key is not checked here
     approved: tuple[str, str] | None = None  # when a person approved it, and the digest of the text they read
     older: Older | None = None
 
@@ -264,6 +266,7 @@ def _update_fields(header: NoteHeader, fields: Fields, newline: str) -> Fields:
     values = {
         "id": header.id,
         "type": header.type,
+        "name": frontmatter.format_value(header.name) if header.name else "",
         "tags": frontmatter.format_value(header.tags) if header.tags else "",
         "created": header.created,
         "updated": header.updated,
@@ -439,6 +442,11 @@ def _parse_word(value: Any) -> str:
     return value
 
 
+def _parse_name(value: Any) -> str:
+    """Return any one line of text; people may use the field for something else, so other values are ignored."""
+    return value if isinstance(value, str) and value.isprintable() else ""
+
+
 def _parse_tag_list(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         return parse_tags(replace_invalid(value) if isinstance(value, str) else [replace_invalid(item) for item in value])
@@ -454,6 +462,7 @@ def _parse_flag(value: Any) -> bool:
 _PARSERS = {
     "id": _parse_word,
     "type": _parse_type,
+    "name": _parse_name,
     "tags": _parse_tag_list,
     "created": _parse_timestamp,
     "updated": _parse_timestamp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
+from holdfast.base.platform_keys import is_name_of
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file
@@ -84,7 +85,13 @@ def to_note(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, .
         version=parsed.digest,
         versions=parsed.past_count + 1,
         quarantined=parsed.trust in quarantine,
+        name=platform_key(key, parsed.header),
     )
+
+
+def platform_key(key: str, header: NoteHeader) -> str | None:
+    """Return the platform key that a note was stored under; None if its key is its own, or if the name does not fit the key."""
+    return header.name if header.name and is_name_of(header.name, key) else None
 
 
 def to_note_at(
@@ -231,6 +238,7 @@ class Draft(Record):
     valid_to: str | None = None
     pinned: bool | None = None
     expected: str | None = None
+    name: str | None = None  # the platform key that the note key was derived from
     amends: bool | None = None  # the text is made from the previous one; None: unless a person wrote it
     redacted: tuple[str, ...] = ()  # rules whose names replace secrets
     allowed: str = ""  # the rules of secrets that a person wants to keep, and why
@@ -251,6 +259,7 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
         header = NoteHeader(
             id=new_id,
             type=draft.type or "project",
+            name=draft.name or "",
             tags=draft.tags or (),
             created=now,
             updated=now,
@@ -276,6 +285,7 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
 def _next_header(draft: Draft, header: NoteHeader, now: str) -> NoteHeader:
     return header.replace(
         type=draft.type or header.type,
+        name=draft.name or header.name,
         tags=header.tags if draft.tags is None else draft.tags,
         updated=now,
         approved=None,
@@ -303,6 +313,7 @@ def _differs(draft: Draft, header: NoteHeader, text: str) -> bool:
     return (
         draft.text != text
         or draft.type not in (None, header.type)
+        or draft.name not in (None, header.name)
         or draft.tags not in (None, header.tags)
         or draft.pinned not in (None, header.pinned)
         or draft.valid_from not in (None, header.valid_from)

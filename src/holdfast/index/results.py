@@ -115,6 +115,7 @@ class NoteRow(Record):
     last_line: int
     digest: str
     versions: int
+    platform_key: str | None
     quarantined: int
     text: str
 
@@ -126,6 +127,7 @@ class NoteRow(Record):
             valid_from=self.valid_from, valid_to=self.valid_to, pinned=bool(self.pinned),
             path=f"{self.scope}/{self.part}/{self.name}", lines=(self.first_line, self.last_line), version=self.digest,
             versions=self.versions, quarantined=bool(self.quarantined), archived=self.part == "archive",
+            name=self.platform_key,
         )  # fmt: skip
 
 

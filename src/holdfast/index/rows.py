@@ -80,8 +80,8 @@ def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, A
         "source": encode_source(entry.source), "valid_from": entry.valid_from, "valid_to": entry.valid_to,
         "pinned": entry.pinned, "touched": entry.touched, "first_line": entry.lines[0], "last_line": entry.lines[1],
         "versions": entry.versions, "trust": entry.trust, "exposed": entry.exposed, "facts": len(entry.facts),
-        "prose": entry.prose, "problem": entry.problem, "ino": signed(ino), "ctime": ctime, "size": size,
-        "agent": find_owner(entry), "bytes": size + entry.history_bytes,
+        "prose": entry.prose, "platform_key": entry.platform_key, "problem": entry.problem, "ino": signed(ino),
+        "ctime": ctime, "size": size, "agent": find_owner(entry), "bytes": size + entry.history_bytes,
     }  # fmt: skip
 
 

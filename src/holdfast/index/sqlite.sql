@@ -32,7 +32,7 @@ EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b
 
 -- name: {note_columns}
 f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
-  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+  d.first_line, d.last_line, d.digest, d.versions, d.platform_key, {quarantined}, p.text
 
 -- name: {fact_columns}
 a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
@@ -80,6 +80,7 @@ CREATE TABLE doc (
   problem    TEXT NOT NULL,
   trust      TEXT NOT NULL,                -- of a note: how far its text can be trusted,
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
+  platform_key TEXT,                       -- of a note: the key that a platform stored it under, if that is not a note key
   facts      INTEGER NOT NULL,             -- how many it states,
   prose      INTEGER NOT NULL,             -- and whether it says more than these
   agent      TEXT NOT NULL,                -- whose quota it counts for; '' for none,
@@ -238,17 +239,17 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder;
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, prose,
-  agent, bytes, sum)
+  agent, bytes, platform_key, sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
   :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts,
-  :prose, :agent, :bytes, :sum);
+  :prose, :agent, :bytes, :platform_key, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, sum = :sum
+  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, platform_key = :platform_key, sum = :sum
 WHERE id = :id;
 
 -- name: drop_doc

@@ -89,3 +89,6 @@ SELECT digest FROM holdfast.migration WHERE number = :number;
 
 -- name: add_applied
 INSERT INTO holdfast.migration (number, name, digest) VALUES (:number, :name, :digest);
+
+-- name: make_platform_views
+SELECT CASE WHEN to_regclass('holdfast_views.reviewed_prs') IS NULL THEN holdfast.make_platform_views() ELSE false END;

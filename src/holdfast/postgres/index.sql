@@ -33,7 +33,7 @@ EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hasht
 
 -- name: {note_columns}
 f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
-  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+  d.first_line, d.last_line, d.digest, d.versions, d.platform_key, {quarantined}, p.text
 
 -- name: {fact_columns}
 a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
@@ -81,11 +81,11 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose,
-  agent, bytes)
+  agent, bytes, platform_key)
 SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
   mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
   source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
-  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint);
+  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint, platform_key text);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
@@ -93,7 +93,7 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
-  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint
+  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint, platform_key = :platform_key::text
 WHERE id = :id::bigint;
 
 -- name: drop_docs

@@ -13,6 +13,7 @@ user > agent > tool > import > web
 from __future__ import annotations
 
 from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.invisible import is_printable
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import InvalidText, NotFound, Template, TooLarge, UsageError, field
 from holdfast.models import ORIGINS, least_trusted
@@ -44,7 +45,7 @@ def parse_made_from(given: object) -> tuple[str, ...]:
         raise TooLarge(f"a text may be made from {MAX_SOURCES} things, this from more", "Name those that matter")
     kept: dict[str, None] = {}
     for number, source in enumerate(sources, 1):
-        if not isinstance(source, str) or not source.strip() or not source.isprintable():
+        if not isinstance(source, str) or not source.strip() or not is_printable(source):
             message = Template(f"not a source: number {number} of ", field("made_from"))  # without it: it may be a secret
             raise InvalidText(message, _MADE_FROM_FIX)
         if len(source) > _MAX_CHARS:
@@ -101,7 +102,7 @@ def _is_address(source: str) -> bool:
 
 def parse_source_query(query: str) -> tuple[str, str]:
     """Return the kind (session, client, agent, origin, note or made) and the name of the source that a caller asks for."""
-    if not isinstance(query, str) or not query.strip() or not query.isprintable():
+    if not isinstance(query, str) or not query.strip() or not is_printable(query):
         raise UsageError("which source?", _QUERY_FIX)
     kind, colon, name = query.strip().partition(":")
     if colon and kind in ("session", "client", "agent", "origin", "note") and not name.startswith("//"):

@@ -22,7 +22,7 @@ from holdfast.server.route import AuthorizedRequest, PendingReply, Reply
 from holdfast.server.threads import ThreadPool
 
 KEY_HEADER = "idempotency-key"
-_MAX_KEY_CHARS = 200
+MAX_KEY_CHARS = 200
 _SIGNIFICANT_HEADERS = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match")  # they change the request
 _LEASE_SECONDS = 120
 _UPLOAD_LEASE_SECONDS = 600  # how long an upload may take before another request with the same key may begin
@@ -177,8 +177,8 @@ def _best_effort(work: Callable[[], object]) -> None:
 def _hash_key(request: AuthorizedRequest) -> str:
     """Return a hash of the caller's key, since the key may be any text and the ledger keeps none; "" without a key."""
     key = request.header(KEY_HEADER)
-    if len(key) > _MAX_KEY_CHARS or not key.isprintable():
-        what = f"an idempotency key may have {_MAX_KEY_CHARS} printable characters"
+    if len(key) > MAX_KEY_CHARS or not key.isprintable():
+        what = f"an idempotency key may have {MAX_KEY_CHARS} printable characters"
         raise Problem("invalid_request", what, "Make up a shorter one")
     return sha256(key.encode()).hexdigest() if key else ""
 

@@ -380,7 +380,16 @@ def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> N
 
 def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
     """Return the project or session that a field or else a header names."""
-    return _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
+    return _name_of(route, name, given.get(name)) or _header_name(request, name)
+
+
+def _header_name(request: Request, name: str) -> str | None:
+    """Return the project or session that a header names; raise `invalid_request` if it is not a name."""
+    value = request.headers.get(f"x-holdfast-{name}", "").strip()
+    if value and not is_name(value):
+        fix = "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+        raise Problem("invalid_request", f"the header X-Holdfast-{name.capitalize()} is not a name", fix)
+    return value or None
 
 
 def _name_of(route: Route, name: str, value: object) -> str | None:

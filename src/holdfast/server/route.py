@@ -57,6 +57,8 @@ class Route(starlette.routing.Route):
         reads: str | None = None,  # the media type of the body; None: there is none
         line: type[msgspec.Struct] | None = None,  # one line of an NDJSON body, for the document only
         status: int = 200,
+        other_status: int | None = None,  # 200 for a write that made nothing new, 201 for one that did
+        problems: tuple[str, ...] = (),  # codes that its handler adds to those which server/responses.py derives
         example: Any = None,  # of a body
         answer_example: Any = None,
         media_type: str = JSON,  # of the answer
@@ -74,7 +76,8 @@ class Route(starlette.routing.Route):
         self.method, self.handler = method, handler
         self.action, self.summary, self.scope = action, summary, scope
         self.params, self.reads, self.line = params, reads, line
-        self.answers, self.status, self.media_type = answers, status, media_type
+        self.answers, self.status, self.other_status, self.media_type = answers, status, other_status, media_type
+        self.problems = problems
         self.example, self.answer_example = example, answer_example
         self.replay, self.has_etag, self.may_name_agent = replay, has_etag, may_name_agent
         self.records_decision, self.for_model, self.verbs = records_decision, for_model, verbs

@@ -152,7 +152,8 @@ def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNo
         "source": _source_record(note.source, rules), "quarantined": note.quarantined,
         "versions": [_version_record(version, rules) for version in every],
     }  # fmt: skip
-    return {**row, "redacted": list(rules)}
+    named = {"name": _mask_secrets(note.name, rules)} if note.name else {}
+    return {**row, **named, "redacted": list(rules)}
 
 
 def _check_importable(row: Row, max_bytes: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.platform_keys import is_derived
 from holdfast.context import usage
 from holdfast.errors import HoldfastError, Template, UsageError, field
 from holdfast.formats import note_file, versions
@@ -268,6 +269,7 @@ def _read_hit(context: Context, found: FoundPassage, content: FileContent | None
         updated=found.recorded,
         source=found.source,
         quarantined=quarantined,
+        name=_read_platform_key(found.key, content) if is_derived(found.key) else None,
         archived=found.archived,
     )
 
@@ -283,6 +285,10 @@ def _read_from_history(context: Context, found: FoundPassage, note: ParsedNote) 
     if place is None:
         return "", (0, 0), ""
     return note_file.replace_invalid(place.version.text), place.lines, f"{found.scope}/{note_history.PART}/{place.file}"
+
+
+def _read_platform_key(key: str, content: FileContent) -> str | None:
+    return versions.platform_key(key, note_file.parse_header(note_file.parse(content.text())))
 
 
 def round_score(score: float) -> float:

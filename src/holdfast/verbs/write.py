@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.base.ids import derive_key, new_id
+from holdfast.base.platform_keys import is_name_of
 from holdfast.base.record import Record
 from holdfast.context.sync import WrittenNote
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
@@ -57,13 +58,15 @@ def make_draft(
     allow_secret: str | None = None,
     amends: bool | None = None,
     before: str = "",
+    name: str | None = None,
 ) -> Draft:
-    """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
+    """Validate what a caller wants to store. `before` is the text of the note that the draft edits, and `name` the platform
+    key that its key was derived from."""
     validate.check_note_properties(type, origin, expected)
     return check_draft(
         _find_source(context, origin, made_from), text, note_bytes=context.config.note_bytes, key=key, type=type, tags=tags,
         valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact, allow_secret=allow_secret,
-        amends=amends, before=before,
+        amends=amends, before=before, name=name,
     )  # fmt: skip
 
 
@@ -83,21 +86,23 @@ def check_draft(
     allow_secret: str | None,
     amends: bool | None = None,
     before: str = "",
+    name: str | None = None,
 ) -> Draft:
     """Check a text before it is stored here or sent to a gateway; raise the error of the first rule that it breaks."""
     text, redacted = validate.redact(validate.decode_text(text)) if redact else (text, ())
     body = validate.check_text(text, note_bytes, before=before, allowed=allow_secret is not None)
     allowed = validate.allow_secret(body, source.origin, allow_secret) if allow_secret is not None else None
-    name = validate.check_key(key) if key is not None else derive_key(allowed[1] if allowed else body)
+    note_key = validate.check_key(key) if key is not None else derive_key(allowed[1] if allowed else body)
+    name = validate.check_platform_key(name) if name is not None else None
     if key is not None:
-        validate.reject_secrets(name, "a key", fix="Give it another name")
+        validate.reject_secrets(name or note_key, "a key", fix="Give it another name")
     start, end = _validity(valid_from, valid_to)
     if not isinstance(pinned, bool | None):
         raise UsageError(
             Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
         )
     return Draft(
-        key=name,
+        key=note_key,
         text=body,
         source=source,
         type=type,
@@ -106,6 +111,7 @@ def check_draft(
         valid_to=end,
         pinned=pinned,
         expected=expected,
+        name=name,
         amends=amends,
         redacted=redacted,
         allowed=allowed[0] if allowed else "",
@@ -473,6 +479,9 @@ class BulkReader:
         origin = fields.pop("origin", None)
         fields["origin"] = self._origin if origin is None else origin
         draft = self._make_draft(fields.pop("text"), **fields, made_from=made_from, redact=self._redact)
+        if isinstance(name := note.get("name"), str) and is_name_of(name, draft.key):  # exports have other names as well
+            validate.reject_secrets(validate.check_platform_key(name), "a key", fix="Give it another name")
+            draft = draft.replace(name=name)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
         return BulkDraft(number, scope, draft, made_from)

@@ -16,7 +16,17 @@ from holdfast.ledger import audit_verify
 from holdfast.ledger.agents import Agent, Grant
 from holdfast.ledger.audit import ChainedEntry, Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
-from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
+from holdfast.server.models import (
+    PAGE_LIMIT,
+    AgentName,
+    NextCursor,
+    PageLimit,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    choices,
+    moment,
+)
 from holdfast.server.problem import without_home
 from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 
@@ -78,8 +88,8 @@ class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
     action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
-    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
-    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
+    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
@@ -104,7 +114,7 @@ class AgentInfo(ResponseModel, kw_only=True):
     name: str
     role: str
     state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
-    created: str
+    created: Timestamp
     tokens: list[dict[str, Any]]
     grants: list[Grant]
     quota: Annotated[QuotaUse | None, Meta(description="How much it has, and may have; only in the list.")] = None
@@ -251,11 +261,12 @@ ROUTES = (
         action=_MANAGE, summary="a new token for an agent; the old one ends",
         params=RotateToken, reads=JSON, example={"grace_hours": 24},
         answers=NewToken, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
+        problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}", revoke_agent,
         action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
-        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True,
+        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/agents/{name}/grants", list_grants,

@@ -57,8 +57,8 @@ class Import(ScopedRequest, kw_only=True):
     ] = False  # fmt: skip
 
 
-class ImportLine(msgspec.Struct, kw_only=True):
-    """One line of an import; it may have more fields, which an export writes."""
+class ImportLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One line of an import. An export writes the last fields; an import reads only the name of these."""
 
     text: NoteText
     type: NoteType | UnsetType = UNSET
@@ -74,10 +74,19 @@ class ImportLine(msgspec.Struct, kw_only=True):
         Meta(
             description=(
                 "Where it goes if the request does not say, such as `agent`; `agent:NAME`, as an export has it, is the same."
-            )
+            ),
+            pattern=f"^(?:{'|'.join(SCOPES)})(?::|$)",
         ),
     ] | UnsetType = UNSET  # fmt: skip
     expected: Expected | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The key that a platform stored it under.")] | UnsetType = UNSET
+    id: Any = None
+    created: Any = None
+    updated: Any = None
+    source: Any = None
+    quarantined: Any = None
+    versions: Any = None
+    redacted: Any = None
 
 
 class Row(ResponseModel, kw_only=True):

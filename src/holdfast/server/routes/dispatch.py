@@ -153,7 +153,7 @@ ROUTES = (
         "POST", "/dispatch", dispatch,
         action="dispatch", summary="what an agent should know for a task: role, skills, memory",
         params=Dispatch, reads=JSON, example={"task": "Review pull request 7 of acme/shop"},
-        answers=Dispatched, for_model=True, may_name_agent=True,
+        answers=Dispatched, for_model=True, may_name_agent=True, problems=("not_found", "unreached"),
         replay=Replay(
             lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _rebuild_dispatched
         ),

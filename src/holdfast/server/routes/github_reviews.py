@@ -54,7 +54,7 @@ ROUTES = (
         summary="post a review of a pull request, unless it was posted before",
         params=PostReview, reads=JSON,
         example={"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"},
-        answers=Reviewed, replay=REPLAY_WHOLE,
+        answers=Reviewed, replay=REPLAY_WHOLE, problems=("not_found", "unreached"),
         answer_example={
             "posted": True, "owner": "acme", "repo": "shop", "pr_number": 7, "reviewed_at": "2026-05-02T09:00:00Z",
             "review_id": 80,

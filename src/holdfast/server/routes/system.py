@@ -79,10 +79,12 @@ ROUTES = (
     Route(
         "GET", "/readyz", get_readiness,
         action="", summary="whether it can answer: tokens can be looked up, and memory can be written", answers=Health,
+        other_status=503,
     ),
     Route("GET", "/openapi.json", get_openapi, action="", summary="this API, as OpenAPI 3.1", answers=dict),
     Route(
         "GET", "/problems/{code}", get_problem,
         action="", summary="what a problem's type means", params=GetProblem, answers=ProblemMeaning,
+        problems=("no_route",),
     ),
 )  # fmt: skip
