@@ -311,8 +311,7 @@ def test_the_roles_of_the_script_have_exactly_the_needed_privileges(home, tmp_pa
             memory.store("the harbour opens at six", key="harbour")
             assert [hit.key for hit in memory.recall("harbour", mode="keyword")] == ["harbour"]
             assert memory.purge("harbour").state == "done"
-        as_app = "SET ROLE holdfast_app; SELECT count(*) FROM holdfast_views.agent_memory"
-        assert server.sql(as_app, "memory", "holdfast") == [(0,)]
+        assert server.sql("SELECT count(*) FROM holdfast_views.agent_memory", "memory", "holdfast") == [(0,)]
         close_pools()
 
 
