@@ -60,7 +60,7 @@ def with_toy(open_memory):
 
     def open_(toy=None, **given):
         memory, toy = open_memory(**given), toy or Toy()
-        memory._context._hybrid_search = HybridSearch(memory._context.index, (toy,))
+        memory._context.backend._hybrid_search = HybridSearch(memory._context.index, (toy,))
         return memory, toy
 
     return open_

@@ -104,7 +104,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 5
+    assert db.pragma("user_version") == 7
     assert db.pragma("journal_mode") == "wal"
     db.close()
 

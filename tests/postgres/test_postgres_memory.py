@@ -244,10 +244,10 @@ def test_a_note_that_is_kept_is_acknowledged_though_nobody_heard_whether_it_was_
         far.store("Ships sail.", key="ships")
         notes = far._context.sync.index_notes
 
-        def cut_off(scope, written):
+        def cut_off(written):
             wire.cut = cut
             try:
-                notes(scope, written)
+                notes(written)
             finally:
                 wire.cut = ""
 
@@ -425,9 +425,9 @@ def test_a_writer_between_its_two_steps_does_not_catalogue_what_was_purged_meanw
     slow, other = open_hosted(), open_hosted()
     notes = slow._context.sync.index_notes
 
-    def overtaken(scope, written):
+    def overtaken(written):
         assert other.purge("vault").state == "done"
-        notes(scope, written)
+        notes(written)
 
     monkeypatch.setattr(slow._context.sync, "index_notes", overtaken)
     slow.store(SECRET, key="vault")

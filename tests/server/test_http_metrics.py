@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from http_gateway import Client, run_gateway
@@ -15,7 +16,6 @@ from test_http_serve import started, workers
 from test_postgres_gateway import on_store, own_server, wait_until  # noqa: F401
 
 from holdfast.api.memory import Memory
-from holdfast.base import batch_queue
 from holdfast.errors import DiskTrouble
 from holdfast.postgres.pool import Pool, PoolState
 from holdfast.server.metrics import METRICS, Metrics
@@ -185,26 +185,21 @@ def test_passages_that_wait_for_vectors_are_counted(gateway, monkeypatch):
 
 
 def test_writes_that_wait_for_a_batch_are_counted(gateway):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def write(items):
-        begun.set()
-        assert go_on.wait(60)
-        return items
-
-    queue = batch_queue.BatchQueue(write)
-    crowd = [threading.Thread(target=queue.submit, args=(number,)) for number in range(4)]
-    crowd[0].start()
-    assert begun.wait(60)
-    for one in crowd[1:]:
-        one.start()
-    try:
-        wait_until(lambda: len(queue) == 3)
-        assert scrape(gateway.operator)[("holdfast_write_queue_length",)] == 3
-    finally:
-        go_on.set()
-        for one in crowd:
-            one.join(60)
+    agent, go_on = gateway.agent("writer"), threading.Event()
+    assert agent.post("/gateway/memory", {"key": "first", "value": "First."}).status == 200
+    (queue,) = gateway.app.state.pipeline.gateway._write_queues.values()
+    queue._writer.submit(go_on.wait)
+    with ThreadPoolExecutor(3) as threads:
+        try:
+            answers = [
+                threads.submit(agent.post, "/gateway/memory", {"key": f"k-{number}", "value": f"Value {number}."})
+                for number in range(3)
+            ]
+            wait_until(lambda: len(queue) == 3)
+            assert scrape(gateway.operator)[("holdfast_write_queue_length",)] == 3
+        finally:
+            go_on.set()
+        assert [one.result().status for one in answers] == [200] * 3
     assert scrape(gateway.operator)[("holdfast_write_queue_length",)] == 0
 
 

@@ -112,7 +112,7 @@ def test_a_request_continues_the_callers_trace_and_has_its_verb_and_database_bel
     assert stored.attributes.get("holdfast.tenant") == ("default" if url else None)
     below = {one.name for one in spans if f"{one.context.trace_id:032x}" == TRACE}
     waits = {"postgres.acquire_connection", "postgres.query"} if url else {"sqlite.begin"}
-    assert {"memory.store", "write_queue.submit", *waits} <= below
+    assert {"keyvaluememory.begin_store", "write_queue.submit", *waits} <= below
     (recalled,) = [one for one in spans if one.name == "POST /v1/recall"]
     assert recalled.parent is None and recalled.context.trace_id != stored.context.trace_id
     verbs = [one for one in spans if one.name == "memory.recall"]

@@ -13,7 +13,7 @@ from holdfast.access.quota import count_request, describe_usage, find_quota
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log, totals
 from holdfast.context.ledgers import Ledgers
-from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Unrecorded, UsageError, command
+from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Term, Unrecorded, UsageError, command
 from holdfast.ledger import audit_checkpoint
 from holdfast.ledger.audit import Decision, target_id
 from holdfast.safety import validate
@@ -216,7 +216,7 @@ class AccessGate:
                 return role, meta
             reason = f"it has no grant for the {missing} that the request names"
             meta |= grants.audit_details(missing, named)
-            fix = Template("An operator may grant it: ", command(f"agent grant {{}} {missing} PATTERN", caller.agent))
+            fix = Template("An operator may grant it: ", _grant_command(missing, caller.agent))
         self._record(caller, action, "denied", {**meta, "reason": reason})
         raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
 
@@ -400,6 +400,15 @@ class AccessGate:
             raise ConfigError(f"the role {name!r} means nothing: {broken[0].message}", broken[0].fix)
         known = ", ".join([role.name for role in self.roles()])
         raise UsageError(f"there is no role {str(name)[:60]!r}", f"One of: {known}; or write {self._roles.path('NAME')}")
+
+
+def _grant_command(kind: str, agent: str) -> Term:
+    """Return the command that grants an agent something of this kind."""
+    if kind == grants.PROJECT:
+        return command("agent grant {} project PATTERN", agent)
+    if kind == grants.SESSION:
+        return command("agent grant {} session PATTERN", agent)
+    return command("agent grant {} repository PATTERN", agent)
 
 
 def _make_decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:

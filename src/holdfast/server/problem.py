@@ -53,6 +53,7 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
     "review": "`GET /v1/review`",
     "facts": "`GET /v1/facts`",
     "read {}": "`GET /v1/read?path={}`",
+    "forget {}": "`DELETE /v1/notes/SCOPE/{}`",
     "embed": "`POST /v1/embed`",
     "agent list": "`GET /agents`",
     "agent add": "`POST /agents`",
