@@ -86,22 +86,26 @@ _REPLAY_RETAINED = Replay(
 ROUTES = (
     Route(
         "GET", "/v1/check", check,
+        is_slow=True,
         action=_MAINTAIN, summary="what is wrong with the home, its roles and its audit, and what mends it",
         answers=Checked, answer_example={"problems": []}, verbs=("check",),
     ),
     Route(
         "POST", "/v1/reindex", reindex,
+        is_slow=True,
         action=_MAINTAIN, summary="throw the catalogue away and build it from the shelf",
         reads=JSON, example={}, answers=Reindexed, replay=REPLAY_WHOLE, verbs=("reindex",),
     ),
     Route(
         "POST", "/v1/embed", embed,
+        is_slow=True,
         action=_MAINTAIN, summary="give every passage its vectors now, instead of a few with each recall",
         reads=JSON, example={}, answers=Embedded, answer_example={"left": {"search": 0}, "failed": {}},
         replay=REPLAY_WHOLE, verbs=("embed",),
     ),
     Route(
         "POST", "/v1/retain", retain,
+        is_slow=True,
         action=_MAINTAIN, summary="archive notes not updated or used for long, and empty old trash",
         params=Retain, reads=JSON, example={"dry_run": True},
         answers=Retained, replay=_REPLAY_RETAINED, verbs=("retain",),

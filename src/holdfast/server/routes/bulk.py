@@ -266,6 +266,7 @@ async def _lines(chunks: AsyncIterator[bytes], max_line_bytes: int) -> AsyncIter
 ROUTES = (
     Route(
         "GET", "/v1/export", export_notes,
+        is_slow=True,
         action="memory.export", scope=ALL_SCOPES, summary="every note you may see, one a line, as /v1/import takes them",
         params=Export, answers=Row, media_type=NDJSON,
         answer_example={

@@ -132,6 +132,7 @@ def _webhook_key(request: AuthorizedRequest, dispatched: Dispatched) -> str:
 ROUTES = (
     Route(
         "POST", "/dispatch", dispatch,
+        is_slow=True,
         action="dispatch", summary="what an agent should know for a task: role, skills, memory",
         params=Dispatch, reads=JSON, example={"task": "Review pull request 7 of acme/shop"},
         answers=Dispatched, for_model=True, may_name_agent=True,

@@ -38,6 +38,7 @@ def post_review(request: AuthorizedRequest, params: PostReview) -> Reviewed:
 ROUTES = (
     Route(
         "POST", "/github/review", post_review,
+        is_slow=True,
         action="github.review", summary="post a review of a pull request, unless it was posted before",
         params=PostReview, reads=JSON,
         example={"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"},

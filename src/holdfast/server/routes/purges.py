@@ -103,12 +103,14 @@ _RECEIPT_EXAMPLE = {
 ROUTES = (
     Route(
         "POST", "/v1/notes/{scope}/{key}/purge", purge_note,
+        is_slow=True,
         action=_PURGE, scope="project", summary="remove a note for good, everywhere, with a receipt",
         params=PurgeNote, reads=JSON, example={}, answers=Receipt, answer_example=_RECEIPT_EXAMPLE,
         may_name_agent=True, replay=_REPLAY_RECEIPT, verbs=("purge",),
     ),
     Route(
         "POST", "/v1/purge", purge,
+        is_slow=True,
         action=_PURGE, scope=ALL_SCOPES, summary="remove a session's transcript for good, or a text wherever it stands",
         params=Purge, reads=JSON, example={"text": "The harbour office moves in May.", "files": True},
         answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True, replay=_REPLAY_RECEIPT, verbs=("purge",),
