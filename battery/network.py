@@ -23,7 +23,10 @@ from battery.workspace import Workspace
 INTERFACES = ("library", "cli", "gateway")
 _TIMEOUT = 300  # seconds for a child
 _GATEWAY_TIMEOUT = 120  # seconds for a gateway and all requests to it
-_QUERY = {"entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "triage", "subject": "x"}
+_QUERY = {
+    "pattern": "demo", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
+    "subject": "x",
+}  # fmt: skip
 _PATH_VALUES = {"{scope}": "agent", "{key}": "k", "{name}": "nobody", "{id}": "01", "{code}": "busy"}
 ChildResult = dict[str, Any]  # attempts, problems; of a gateway also bound: the addresses it listens on
 
@@ -98,7 +101,7 @@ def run_gateway(command: list[str], environment: dict[str, str], cwd: str) -> Ch
 
 
 def _read_address(stream: IO[str]) -> dict[str, str]:
-    """Return the URL and the token that `serve --json` prints."""
+    """Return the URL that `serve --json` prints, and the token from the file that it names."""
     text = ""
     for line in stream:
         text += line
@@ -106,7 +109,7 @@ def _read_address(stream: IO[str]) -> dict[str, str]:
             address: dict[str, str] = json.loads(text)
         except ValueError:
             continue
-        return address
+        return {**address, "token": Path(address["token_file"]).read_text(encoding="utf-8").strip()}
     raise AssertionError(f"it did not begin to answer: {text[-300:]}")
 
 

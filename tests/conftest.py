@@ -117,7 +117,7 @@ def _marks(path):
 @pytest.fixture(autouse=True)
 def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
     """Set HOME to a folder of the test, clear all settings, and check that the real ~/.holdfast does not change."""
-    for name in [name for name in os.environ if name.startswith("HOLDFAST_") or name in config.AGENTS]:
+    for name in [name for name in os.environ if name.startswith(("HOLDFAST_", "OTEL_")) or name in config.AGENTS]:
         monkeypatch.delenv(name)  # also the variables of coding agents: commands of the tests count as a person's
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # tests about meaning request models; the others are faster without them
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
@@ -265,6 +265,19 @@ def gateway(home):
     """The gateway of the test's home, on a free port."""
     from http_gateway import run_gateway
 
+    with run_gateway(home) as one:
+        yield one
+
+
+@pytest.fixture(params=["home", "postgres"])
+def any_gateway(request, home, monkeypatch):
+    """A gateway on each kind of store, without a rate limit."""
+    from http_gateway import run_gateway
+
+    if request.param == "postgres":
+        monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("postgres_url"))
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[serve]\nrate = 0\n")
     with run_gateway(home) as one:
         yield one
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         NoScope,
         NotFound,
         Purged,
+        QuotaExceeded,
         Refused,
         SecretFound,
         TooLarge,
@@ -46,16 +47,17 @@ _MODULES = {
     "models": ("Answer", "Fact", "Hit", "Logged", "Note", "Receipt", "Scope", "Source", "Stored", "Turn", "Version"),
     "errors": (
         "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble", "HoldfastError",
-        "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Purged", "Refused", "SecretFound", "TooLarge",
-        "TooMany", "Trouble", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError",
+        "InvalidKey", "InvalidPath", "InvalidText", "NoScope", "NotFound", "Purged", "QuotaExceeded", "Refused", "SecretFound",
+        "TooLarge", "TooMany", "Trouble", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError",
     ),
 }  # fmt: skip
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
-    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled", "DiskTrouble",
-    "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory", "NoScope", "NotFound",
-    "Note", "Purged", "Receipt", "Refused", "Scope", "SecretFound", "Source", "Stored", "TooLarge", "TooMany", "Trouble",
-    "Turn", "Unauthenticated", "Unreached", "Unrecorded", "Unsure", "UsageError", "Version", "__version__",
+    "Answer", "AsyncMemory", "Busy", "ConfigError", "Conflict", "Contended", "Damaged", "Denied", "Disabled",
+    "DiskTrouble", "Fact", "Hit", "HoldfastError", "InvalidKey", "InvalidPath", "InvalidText", "Logged", "Memory",
+    "NoScope", "NotFound", "Note", "Purged", "QuotaExceeded", "Receipt", "Refused", "Scope", "SecretFound", "Source",
+    "Stored", "TooLarge", "TooMany", "Trouble", "Turn", "Unauthenticated", "Unreached", "Unrecorded", "Unsure",
+    "UsageError", "Version", "__version__",
 ]  # fmt: skip
 
 

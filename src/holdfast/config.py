@@ -6,12 +6,12 @@ import os
 import stat
 
 from holdfast.base.record import Record
-from holdfast.errors import ConfigError, DiskTrouble, from_os
+from holdfast.errors import ConfigError, DiskTrouble, Template, from_os, phrase
 from holdfast.models import ORIGINS, SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from holdfast.errors import HoldfastError
@@ -23,7 +23,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
 )  # fmt: skip
 MASK = "********"  # shown instead of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read")  # fields that may contain a password
+ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint")  # fields that may contain a password
 
 
 class Setting(Record):
@@ -36,7 +36,8 @@ class Setting(Record):
     env: str = ""
     minimum: int = 0
     maximum: int = 10**9
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # of the value, or of each item of a list
+    check: Callable[[Any], str] | None = None  # returns what the value must be, or "" if it is that
 
 
 class Config(Record):
@@ -50,6 +51,8 @@ class Config(Record):
     client: str | None = None
     isolate_worktrees: bool = False
     note_bytes: int = 64 * 1024
+    inline_versions: int = 20
+    inline_bytes: int = 256 * 1024
     project_days: int = 90
     session_days: int = 14
     trash_days: int = 30
@@ -64,6 +67,10 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    operator_token_file: str | None = None
+    quota_notes: int = 0
+    quota_bytes: int = 0
+    quota_requests: int = 0
     serve_rate: int = 100
     serve_at_once: int = 64
     serve_body_bytes: int = 16 * 1024 * 1024
@@ -71,9 +78,15 @@ class Config(Record):
     github_token: str | None = None
     webhook: str | None = None
     webhook_key: str | None = None
+    otel_endpoint: str | None = None
+    otel_service: str = "holdfast"
     url: str | None = None
     token: str | None = None
     audit_mode: str = "best-effort"
+    audit_keep_days: int = 0
+    audit_ship: str | None = None
+    audit_ship_key: str | None = None
+    trusted_proxies: tuple[str, ...] = ()
     store: str | None = None
     store_read: str | None = None
     tenant: str = "default"
@@ -84,13 +97,35 @@ class Config(Record):
     # not settings: the gateway sets these for each caller
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
+    by_token: bool = False  # whether a token says who the caller is: each turn it writes names it, and has at most its trust
+    most_notes: int = 0  # quota of the caller: how many notes, and
+    most_bytes: int = 0  # how many bytes it may keep; 0 for any number
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
-        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "token"))
+        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "audit_ship_key", "token"))
         hidden = {name: hide_password(value) for name in ADDRESSES if (value := getattr(self, name))}
         shown = self.replace(**secret, **hidden)
         return repr(shown) if shown != self else super().__repr__()
+
+
+def _check_keep_days(days: int) -> str:
+    return "" if days == 0 or days >= 7 else "0 or at least 7"
+
+
+def _check_ship(address: str) -> str:
+    starts = ("file:/", "syslog:unix:/", "syslog:udp://", "https://", "http://")
+    return "" if not address or address.startswith(starts) else "file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or a URL"
+
+
+def _check_networks(networks: tuple[str, ...]) -> str:
+    from ipaddress import ip_network
+
+    try:
+        [ip_network(network, strict=False) for network in networks]
+    except ValueError:
+        return 'a list of addresses and networks, such as "10.0.0.0/8"'
+    return ""
 
 
 SETTINGS = (
@@ -108,6 +143,22 @@ SETTINGS = (
     Setting("client.name", "client", str, "the program that is asking, kept with each version", env="HOLDFAST_CLIENT"),
     Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
     Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", minimum=1, maximum=10 * 1024 * 1024),
+    Setting(
+        "notes.inline_versions",
+        "inline_versions",
+        int,
+        "most older versions in a note's own file; the rest are in history files",
+        minimum=1,
+        maximum=10_000,
+    ),
+    Setting(
+        "notes.inline_bytes",
+        "inline_bytes",
+        int,
+        "most bytes of older versions in a note's own file",
+        minimum=1024,
+        maximum=16 * 1024 * 1024,
+    ),
     Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
     Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
     Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", minimum=1),
@@ -139,6 +190,7 @@ SETTINGS = (
         "quarantine",
         tuple,
         "origins whose notes are not briefed before a person approved them: a list of agent, tool, import, web",
+        choices=ORIGINS[1:],
     ),
     Setting(
         "lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", minimum=1, maximum=3600
@@ -154,6 +206,24 @@ SETTINGS = (
         choices=("best-effort", "strict"),
     ),
     Setting(
+        "audit.keep_days",
+        "audit_keep_days",
+        int,
+        "the gateway removes older rows of the audit, with a signed checkpoint; 0 keeps them for ever, else at least 7",
+        check=_check_keep_days,
+    ),
+    Setting(
+        "audit.ship",
+        "audit_ship",
+        str,
+        "where the gateway ships the audit to: file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or a https:// webhook",
+        env="HOLDFAST_AUDIT_SHIP",
+        check=_check_ship,
+    ),
+    Setting(
+        "audit.ship_key", "audit_ship_key", str, "the bearer token for the webhook of audit.ship", env="HOLDFAST_AUDIT_SHIP_KEY"
+    ),
+    Setting(
         "store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", env="HOLDFAST_STORE"
     ),
     Setting("store.read_url", "store_read", str, "a replica of it, for questions", env="HOLDFAST_STORE_READ"),
@@ -164,6 +234,28 @@ SETTINGS = (
     Setting(
         "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
     ),
+    Setting(
+        "serve.operator_token_file",
+        "operator_token_file",
+        str,
+        "the file with the first operator's token; if it is missing, the first start writes one there",
+        env="HOLDFAST_OPERATOR_TOKEN_FILE",
+    ),
+    Setting("quota.notes", "quota_notes", int, "notes that each agent of the gateway may keep; 0 for any number", minimum=0),
+    Setting(
+        "quota.bytes",
+        "quota_bytes",
+        int,
+        "bytes of notes and files that each agent may keep, with history; 0 for any number",
+        minimum=0,
+    ),
+    Setting(
+        "quota.requests_per_day",
+        "quota_requests",
+        int,
+        "requests that each agent may make of the gateway on a day; 0 for any",
+        minimum=0,
+    ),
     Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
     Setting(
         "serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", minimum=2
@@ -171,12 +263,27 @@ SETTINGS = (
     Setting(
         "serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", minimum=1024, maximum=64 * 1024 * 1024
     ),
+    Setting(
+        "serve.trusted_proxies",
+        "trusted_proxies",
+        tuple,
+        "proxies whose X-Forwarded-For or Forwarded names the client: a list of addresses and networks",
+        check=_check_networks,
+    ),
     Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", env="HOLDFAST_URL"),
     Setting("gateway.token", "token", str, "the token they come in with", env="HOLDFAST_TOKEN"),
     Setting("github.api", "github_api", str, "where reviews are posted", env="HOLDFAST_GITHUB_API"),
     Setting("github.token", "github_token", str, "the token they are posted with", env="HOLDFAST_GITHUB_TOKEN"),
     Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", env="HOLDFAST_WEBHOOK"),
     Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", env="HOLDFAST_WEBHOOK_KEY"),
+    Setting(
+        "otel.endpoint",
+        "otel_endpoint",
+        str,
+        "the OTLP/HTTP collector that the gateway sends traces to; needs holdfast[otel]",
+        env="OTEL_EXPORTER_OTLP_ENDPOINT",
+    ),
+    Setting("otel.service_name", "otel_service", str, "the name of the gateway in traces", env="OTEL_SERVICE_NAME"),
 )
 
 
@@ -332,10 +439,10 @@ def parse_value(setting: Setting, text: str, where: str) -> Any:
 def check_value(setting: Setting, value: object, where: str) -> Any:
     """Return the value if it has the setting's type and is in its range; raise ConfigError otherwise."""
     if setting.kind is tuple:
-        if not isinstance(value, list) or not all(origin in ORIGINS[1:] for origin in value):
-            message = f"{where}: {setting.name} must be a list of {', '.join(ORIGINS[1:])}, not {value!r}"
+        if not isinstance(value, list) or not all(_is_item(setting, item) for item in value):
+            message = f"{where}: {setting.name} must be a list of {', '.join(setting.choices) or 'texts'}, not {value!r}"
             raise ConfigError(message, _format_fix(setting))
-        return tuple(value)
+        return _check_further(setting, tuple(value), where)
     if type(value) is not setting.kind:
         message = f"{where}: {setting.name} must be {setting.kind.__name__}, not {type(value).__name__}"
         raise ConfigError(message, _format_fix(setting))
@@ -346,11 +453,24 @@ def check_value(setting: Setting, value: object, where: str) -> Any:
         raise ConfigError(
             f"{where}: {setting.name} must be {setting.minimum} to {setting.maximum}, not {value}", _format_fix(setting)
         )
+    return _check_further(setting, value, where)
+
+
+def _is_item(setting: Setting, item: object) -> bool:
+    return item in setting.choices if setting.choices else isinstance(item, str)
+
+
+def _check_further(setting: Setting, value: Any, where: str) -> Any:
+    wanted = setting.check(value) if setting.check is not None else ""
+    if wanted:
+        shown = list(value) if isinstance(value, tuple) else value
+        raise ConfigError(f"{where}: {setting.name} must be {wanted}, not {shown!r}", _format_fix(setting))
     return value
 
 
-def _format_fix(setting: Setting) -> str:
-    return f"Correct it: `holdfast config {setting.name} VALUE`" + (f", or unset {setting.env}" if setting.env else "")
+def _format_fix(setting: Setting) -> Template:
+    does = phrase("config", f"it: `holdfast config {setting.name} VALUE`")
+    return Template("Correct ", does, f", or unset {setting.env}" if setting.env else "")
 
 
 def _default_home(env: Mapping[str, str]) -> str:

@@ -14,7 +14,8 @@ HoldfastError
 │   ├── Purged        3  422  it says what was purged, and nobody took that back
 │   ├── Disabled      3  403  memory is switched off
 │   ├── Unauthenticated 3  401  no token, or none that is valid
-│   └── Denied        3  403  a role does not allow it
+│   ├── Denied        3  403  a role does not allow it
+│   └── QuotaExceeded 3  429  an agent has as many notes, bytes or requests of today as it may have
 ├── Contended         4  409  somebody else was there first; try again
 │   ├── Conflict      4  409  it is not as you saw it: changed, done or there already
 │   ├── Busy          4  503  a lock was not free in time
@@ -97,6 +98,11 @@ class Template:
     def from_list(cls, given: list[Any]) -> Self:
         """Return the template that `as_list` wrote."""
         return cls(*[one if isinstance(one, str) else Term(**{**one, "args": tuple(one["args"])}) for one in given])
+
+
+def default_words(term: Term) -> str:
+    """Return nothing, so that a term is shown by its default text: the wording of Python, the command line and local MCP."""
+    return ""
 
 
 REDACT = phrase("redact", "`--redact` (redact=True)")
@@ -238,6 +244,13 @@ class Denied(Refused):
     """The caller's role does not allow it."""
 
     code, http_status = "denied", 403
+
+
+class QuotaExceeded(Refused):
+    """An agent has as many notes, bytes or requests as it may have; after `retry_after` seconds, if given, it may again."""
+
+    code, http_status = "quota_exceeded", 429
+    retry_after: float | None = None
 
 
 class Contended(HoldfastError):

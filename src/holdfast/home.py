@@ -102,23 +102,38 @@ class Lock:
     def acquire(self, seconds: float) -> bool:
         """Take the lock and return whether it was free within `seconds`."""
         self._fd = self._open()
-        wait, attempt = make_busy_handler(seconds), 0
-        while True:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            if self._try():
                 return True
-            except BlockingIOError:
-                pass
-            except OSError as error:
-                self.release()
-                raise from_os(error, f"cannot lock {self._name}") from error
-            except BaseException:
-                self.release()
-                raise
-            if not wait(attempt):
-                self.release()
-                return False
+            from holdfast.base import tracing
+
+            with tracing.span("lock.wait"):
+                is_locked = self._wait(seconds)
+        except OSError as error:
+            self.release()
+            raise from_os(error, f"cannot lock {self._name}") from error
+        except BaseException:
+            self.release()
+            raise
+        if not is_locked:
+            self.release()
+        return is_locked
+
+    def _wait(self, seconds: float) -> bool:
+        """Try again until the lock is taken or the time is over."""
+        wait, attempt = make_busy_handler(seconds), 0
+        while wait(attempt):
+            if self._try():
+                return True
             attempt += 1
+        return False
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def _open(self) -> int:
         try:

@@ -115,7 +115,7 @@ class Version(TextRecord):
 class Note(TextRecord):
     """A note with its current text. `version` identifies its bytes: pass it as `expected` to edit safely."""
 
-    _name_fields = ("key", "tags")
+    _name_fields = ("key", "tags", "name")
     scope: Scope
     key: str
     id: str
@@ -134,6 +134,7 @@ class Note(TextRecord):
     versions: int = 1
     quarantined: bool = False  # not trusted enough for briefings, and not approved by a person
     archived: bool = False  # retention moved it to the archive; briefings leave it out
+    name: str | None = None  # the key that a platform stored it under, if that is not a note key
 
 
 class Fact(TextRecord):
@@ -233,7 +234,7 @@ class Hit(TextRecord):
     why: dict[str, list[float]] | None = None
     quarantined: bool = False
     weak: bool = False  # it has words in common with the query, but probably does not answer it
-    name: str | None = None  # from the frontmatter of a file
+    name: str | None = None  # from the frontmatter of a file; of a note, the key that a platform stored it under
     description: str | None = None  # likewise
     archived: bool = False
 
@@ -301,7 +302,11 @@ class Finding(Record):
 
 
 class Turn(TextRecord):
-    """One message of a session, word for word. `number` counts the lines of its file after the header."""
+    """One message of a session, word for word. `number` counts the lines of its file after the header.
+
+    If an agent sent it with its token, `agent` names that agent, `role` and `speaker` are what it claims, and `origin` is how
+    far the turn is trusted: never more than the agent.
+    """
 
     _name_fields = ("speaker", "session")
     id: str
@@ -313,6 +318,13 @@ class Turn(TextRecord):
     client: str
     number: int
     citation: str
+    agent: str | None = None
+    origin: str = "import"
+
+    @property
+    def spoken_by(self) -> str:
+        """Return who spoke, for a reader; a claim of an agent is shown as one."""
+        return describe_speaker(self.speaker or self.role, self.agent)
 
 
 class Logged(Record):
@@ -342,6 +354,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, stored: int | None, message: str = "interrupted", fix: str = "") -> None:
         super().__init__(message)
         self.stored, self.message, self.fix = stored, message, fix
+
+
+def describe_speaker(speaker: str, agent: str | None) -> str:
+    """Return who spoke a turn; of one that an agent sent with its token, the agent and what it claims."""
+    return f"agent {agent} as {speaker}" if agent else speaker
 
 
 def least_trusted(*origins: str) -> str:

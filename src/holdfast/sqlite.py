@@ -15,6 +15,7 @@ from _weakref import ref
 import apsw
 
 from holdfast import home as home_folder
+from holdfast.base import tracing
 from holdfast.base.fork import on_fork
 from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, HoldfastError, Template, Trouble, from_os, no_space
 from holdfast.home import Lock, make_busy_handler
@@ -330,6 +331,11 @@ class Transaction:
 
     def __enter__(self) -> apsw.Connection:
         database = self._database
+        with tracing.span("sqlite.begin"):  # the wait for other writers
+            self._begin(database)
+        return self._db
+
+    def _begin(self, database: Database) -> None:
         database.lock.acquire()
         try:
             self._db = database.connection(make_home=database.is_source_of_truth)
@@ -339,7 +345,6 @@ class Transaction:
         except BaseException as error:
             database.lock.release()
             raise database.handle_error(error) from error
-        return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:

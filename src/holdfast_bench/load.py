@@ -21,6 +21,7 @@ from holdfast.access import AccessGate
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Trouble
+from holdfast.ledger.agents import Grant
 from holdfast_bench.floors import TextGenerator
 from holdfast_bench.processes import (
     PrintProgress,
@@ -173,7 +174,8 @@ def _add_agents(home: Path, number: int) -> list[str]:
     (home / "roles" / "load.yaml").write_text(_ROLE)
     gate = AccessGate(config.load(str(home)))
     try:
-        return [gate.add(f"load-{agent}", "load")[1] for agent in range(number)]
+        granted = (Grant("project", "bench"),)
+        return [gate.add(f"load-{agent}", "load", granted=granted)[1] for agent in range(number)]
     finally:
         gate.close()
 

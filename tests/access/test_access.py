@@ -293,12 +293,13 @@ def test_the_roles_that_come_with_it_are_these(gate):
     assert gate.role_problems() == ()
 
 
-MATRIX = {
-    "code-review-engineer": (("agent.memory.read", "agent.memory.write", "github.review"), ("agent",)),
+REVIEWS = ("github.review", "github.review.comment", "github.review.approve", "github.review.request_changes")
+MATRIX = {  # what each role allows
+    "code-review-engineer": (("agent.memory.read", "agent.memory.write", *REVIEWS), ("agent",)),
     "secretary": ((), ()),
     "operator": (ACTIONS, SCOPES),
     "librarian": (("agent.memory.read", "memory.export", "done.read"), ("project", "global")),
-    "clerk": (("agent.memory.read", "done.write"), ()),
+    "clerk": (("agent.memory.read", "done.write", "github.review.comment"), ()),
     "nobody": ((), ()),
 }
 MEMORY = {"agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export"}

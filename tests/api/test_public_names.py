@@ -39,6 +39,7 @@ NAMES = [
     "NotFound",
     "Note",
     "Purged",
+    "QuotaExceeded",
     "Receipt",
     "Refused",
     "Scope",

@@ -48,7 +48,7 @@ def test_every_error_that_is_raised_says_what_to_do():
 def test_each_command_of_a_hint_has_a_command_and_a_request_that_exist(form):
     words = form.split()
     assert words[0] in COMMANDS or " ".join(words[:2]) in COMMANDS
-    method, path = re.match(r"`([A-Z]+) ([^\s`]+)", problem.REQUESTS[form].format("name", "other")).groups()
+    method, path = re.match(r"`([A-Z]+) ([^\s`?]+)", problem.REQUESTS[form].format("name", "other")).groups()
     assert any(route.method == method and route.path_regex.match(path) for route in ROUTES)
 
 

@@ -48,6 +48,33 @@ def test_no_command_prints_a_token_again(holdfast, home):
     assert not any(token[12:].encode() in path.read_bytes() for path in home.rglob("*") if path.is_file() for token in tokens)
 
 
+@pytest.mark.promise("A9")
+def test_grants_are_given_shown_and_taken_back(holdfast, gate):
+    token = holdfast(
+        "--project", "demo", "agent", "add", "ada", "--role", "secretary", "--project", "acme-*", "--project", "shop",
+        "--repository", "Acme/*", "--session", "ci-*", "--json",
+    ).json["token"]  # fmt: skip
+    kept = [("project", "acme-*"), ("project", "shop"), ("repository", "acme/*"), ("session", "ci-*")]
+    assert sorted((grant.kind, grant.pattern) for grant in gate.identify(token).grants) == kept
+    lines = holdfast("agent", "grants", "ada").out.splitlines()
+    assert [line.split() for line in lines] == [["KIND", "PATTERN", "FROM"], *[[*one, "agent"] for one in kept]]
+    (listed,) = holdfast("agent", "list", "--json").json
+    assert [(one["kind"], one["pattern"]) for one in listed["grants"]] == kept
+    told = holdfast("agent", "grant", "ada", "project", "more", "--json").json
+    assert {"kind": "project", "pattern": "more"} in told["grants"] and told["everything"] is False
+    for kind, pattern in [*kept, ("project", "more")]:
+        assert holdfast("agent", "ungrant", "ada", kind, pattern).code == 0
+    assert "ada has no grants" in holdfast("agent", "grants", "ada").err
+    assert holdfast("agent", "ungrant", "ada", "project", "more").code == 1
+    for wrong in (["project", "a/b"], ["agent", "x"], ["repository", "acme"]):
+        assert holdfast("agent", "grant", "ada", *wrong).code == 2
+    assert holdfast("agent", "grant", "nobody", "project", "x").code == 1
+    holdfast("agent", "add", "chief", "--role", "operator")
+    assert "reaches everything" in holdfast("agent", "grants", "chief").out
+    verbs = [row["metadata"]["verb"] for row in holdfast("audit", "list", "--json").json["entries"]]
+    assert (verbs.count("grant"), verbs.count("ungrant"), verbs.count("add")) == (1, 5, 2)
+
+
 def test_agent_list_shows_state_and_end(holdfast):
     assert "there is no agent" in holdfast("agent", "list").err
     holdfast("agent", "add", "reviewer", "--role", "code-review-engineer")

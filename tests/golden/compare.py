@@ -57,5 +57,5 @@ def copy_home(target: Path) -> Path:
 def read_files(home: Path) -> dict[str, bytes]:
     """Return the content of every file of a home by its path, without databases, locks and files of running processes."""
     found = {str(path.relative_to(home)): path for path in home.rglob("*") if path.is_file()}
-    excluded = ("run/", "index.db", "ledger.db")
+    excluded = ("run/", "index.db", "ledger.db", "ledger.revoked", "audit.head")  # the last one is the audit's hash
     return {name: path.read_bytes() for name, path in sorted(found.items()) if not name.startswith(excluded)}

@@ -5,26 +5,43 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-COUNTED_FILES = re.compile(r"every byte of \d+ files")  # of the home, including locks and databases
+from holdfast.ledger.sqlite import SqliteLedger
+
+COUNTED_FILES = re.compile(r"every (byte|row) of \d+ (files|other tables)")  # of the home with locks and databases, or a store
+NEW_TABLES = ("agent_usage", "grants", "request_count", "audit_checkpoint", "audit_shipped")  # since version 0.1.0
+_OF_NEW_TABLE = re.compile(rf'(CREATE TABLE|INSERT INTO) "?({"|".join(NEW_TABLES)})"?\W')
 RANDOM_COLUMNS = {"stamp", "mix", "ino", "fingerprint"}  # random numbers and their sums
 INDEX_TABLES = {  # derived tables: their surrogate ids depend on the order in which rows were indexed
     "doc", "fact", "folder", "lacking", "made", "mention", "model", "passage", "piece", "stock", "vectors", "word",
 }  # fmt: skip
+NEW_COLUMNS = {"doc": {"agent", "bytes", "platform_key"}}
+AUDIT_TABLES = {"agent_action_log", "audit_head", "audit_mark"}
 SURROGATE_COLUMNS = {"id", "doc", "folder", "passage", "fact", "model", "word", "listed", "version"}
 
 
+def without_new_audit_fields(line: str) -> str:
+    """Return a row of the audit as version 0.1.0 wrote it: without milliseconds and addresses, and with any hash."""
+    line = re.sub(r"(T\d\d:\d\d:\d\d)\.000Z", r"\1Z", line)
+    line = re.sub(r'(\\?)"address\1":\1"127\.0\.0\.1\1",', "", line)
+    return re.sub(r"\b[0-9a-f]{64}\b", "HASH", line)
+
+
 def dump_ledger(path: Path) -> str:
-    """Return the schema and the rows of a ledger, a line each."""
+    """Return the schema and the rows of a ledger, brought up to the present version, without tables that are new."""
+    with closing(SqliteLedger(str(path.parent))) as ledger:
+        ledger.projects.find_project("")
     with sqlite3.connect(path) as db:
-        lines = [*db.iterdump(), f"PRAGMA user_version={db.execute('PRAGMA user_version').fetchone()[0]};"]
+        lines = [line for line in db.iterdump() if not _OF_NEW_TABLE.match(line)]
+        lines = [without_new_audit_fields(line) if line.startswith('INSERT INTO "audit') else line for line in lines]
     db.close()
-    return COUNTED_FILES.sub("every byte of N files", "\n".join(lines)) + "\n"
+    return COUNTED_FILES.sub(r"every \1 of N \2", "\n".join(lines)) + "\n"
 
 
 def dump_postgres(url: str) -> str:
@@ -62,11 +79,18 @@ def remove_varying_columns(text: str) -> str:
     """Return dumped rows, sorted, without columns that are random or depend on the order of indexing."""
     lines = []
     for entry in map(json.loads, text.splitlines()):
-        if "table" in entry:
+        if "table" in entry and entry["table"] not in NEW_TABLES and not _is_history_folder(entry):
             excluded = RANDOM_COLUMNS | SURROGATE_COLUMNS if entry["table"] in INDEX_TABLES else RANDOM_COLUMNS
+            excluded |= NEW_COLUMNS.get(entry["table"], set())
             row: dict[str, Any] = {name: value for name, value in entry["row"].items() if name not in excluded}
-            lines.append(f"{entry['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}")
-    return COUNTED_FILES.sub("every byte of N files", "\n".join(sorted(lines))) + "\n"
+            line = f"{entry['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}"
+            lines.append(without_new_audit_fields(line) if entry["table"] in AUDIT_TABLES else line)
+    return COUNTED_FILES.sub(r"every \1 of N \2", "\n".join(sorted(lines))) + "\n"
+
+
+def _is_history_folder(entry: dict[str, Any]) -> bool:
+    """Return whether a row only says that a scope may have history files, which version 0.1.0 did not have."""
+    return entry["table"] == "shelf_folder" and entry["row"]["part"] == "history"
 
 
 def _list_tables(db: psycopg.Connection[Any]) -> list[str]:

@@ -219,10 +219,11 @@ def send_requests(home: str) -> None:
     """Send requests to the gateway, which record work, idempotency keys and denials in the audit."""
     clock.advance(minutes=1)
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
-    from http_gateway import run_gateway
+    from http_gateway import NO_GRANTS, run_gateway
 
     with run_gateway(Path(home)) as gateway:
-        surveyor, master = gateway.agent("surveyor", "code-review-engineer"), gateway.agent("master", "operator")
+        surveyor = gateway.agent("surveyor", "code-review-engineer", NO_GRANTS)
+        master = gateway.agent("master", "operator", NO_GRANTS)
         note = {"key": "sounding", "value": "Sound the channel weekly."}
         survey = {"kind": "survey", "subject": "channel"}
         answers = [

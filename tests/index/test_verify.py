@@ -14,7 +14,7 @@ from holdfast.index.tokenizer import index_terms
 
 _TABLES = {  # without models, and without columns that only say whether to read a folder again
     "doc": "folder name ino ctime size mix digest kind key note_id title type tags created updated source valid_from valid_to"
-    " pinned touched first_line last_line versions problem trust exposed facts prose sum",
+    " pinned touched first_line last_line versions problem trust exposed facts prose platform_key sum",
     "passage": "doc seq past names text first_line last_line type tags source recorded valid_from valid_to closed replaced"
     " words sum turn speaker offset",
     "fact": "doc subject label value about named valid_from valid_to retired_by links line sum",

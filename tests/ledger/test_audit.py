@@ -71,7 +71,7 @@ def test_a_decision_is_one_row_with_agent_action_outcome_role_and_time(audit, cl
     audit.append(decision(7, "denied"))
     (row,), more = audit.list()
     assert more is None
-    assert (row.number, row.time, row.tenant, row.agent) == (1, "2026-05-01T12:00:00Z", "default", "reviewer")
+    assert (row.number, row.time, row.tenant, row.agent) == (1, "2026-05-01T12:00:00.000Z", "default", "reviewer")
     assert (row.action, row.outcome) == ("agent.memory.read", "denied")
     assert row.metadata == {"role": "code-review-engineer", "request": 7}
 

@@ -11,12 +11,14 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
-from holdfast import sqlite
+from holdfast import config, sqlite
+from holdfast.access import AccessGate
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
 from holdfast.ledger import sqlite as room
@@ -102,7 +104,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 4
+    assert db.pragma("user_version") == 7
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -486,7 +488,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
@@ -531,18 +533,21 @@ NEW_IN = {
     2: ("told", "prompts"),
     3: ("briefed", "decisions", "receipts", "purged", "keys"),
     4: ("tokens", "agents", "audit", "audit_head", "done", "reviewed_prs", "claims", "idempotency"),
+    5: ("grants",),
+    6: ("request_count",),
+    7: ("audit_checkpoint", "audit_shipped"),
 }
 
 
 def as_version(home, version):
     db = apsw.Connection(os.path.join(home, "ledger.db"))
-    newer = [table for since, tables in NEW_IN.items() if since > version for table in tables]
+    newer = [table for since, tables in reversed(NEW_IN.items()) if since > version for table in tables]
     db.execute("".join(f"DROP TABLE {table};" for table in newer)).fetchall()
     db.execute(f"PRAGMA user_version = {version}; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     db.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
     from holdfast.ledger.audit import Decision
     from holdfast.ledger.audit_verify import verify
@@ -553,6 +558,20 @@ def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home
     ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
     assert ledger.done.record("agent", "kind", "subject", NOW)
     assert (ledger.projects.find_project("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert set_aside(home) == []
+
+
+def test_agents_from_before_there_were_grants_go_on_and_new_ones_have_none(home):
+    settings = config.load(home)
+    with closing(AccessGate(settings)) as gate:
+        for name, role in (("old", "secretary"), ("chief", "operator")):
+            gate.add(name, role)
+    as_version(home, 4)
+    with closing(AccessGate(settings)) as gate:
+        _, token = gate.add("new", "secretary")
+        kept = {agent.name: [(grant.kind, grant.pattern) for grant in agent.grants] for agent in gate.agents()}
+        assert kept == {"old": [("project", "*"), ("repository", "*/*"), ("session", "*")], "chief": [], "new": []}
+        assert gate.identify(token).grants == ()
     assert set_aside(home) == []
 
 

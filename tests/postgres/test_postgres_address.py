@@ -20,6 +20,7 @@ from test_http_serve import started
 from holdfast import AsyncMemory, ConfigError, Memory, NotFound, UsageError, config
 from holdfast.context.ledgers import open_ledger
 from holdfast.postgres import Database, PostgresSettings, migrate, newest_version, replica_problem
+from holdfast.postgres.migrations import list_migrations
 from holdfast.postgres.pool import close_pools, get_pool
 
 
@@ -47,7 +48,7 @@ def owned(empty_postgres_url, postgres_databases):
     server.sql("GRANT holdfast_app TO keeper")
     server.sql("CREATE SCHEMA holdfast AUTHORIZATION keeper", name)
     url = server.url(name, "keeper")
-    assert len(migrate(url)) == newest_version()
+    assert len(migrate(url)) == len(list_migrations())
     yield name, url
     close_pools(url)
 
@@ -311,3 +312,30 @@ def test_a_gateway_logs_the_replica_that_it_goes_without_and_its_check_names_it(
         gateway.stop()
         told = [line for line in "".join(gateway.log).splitlines() if "replica" in line]
     assert len(told) == 1 and json.loads(told[0])["level"] == "warning" and "hunter2" not in "".join(gateway.log)
+
+
+# --- the login --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option, why", [("SUPERUSER", "is a superuser"), ("BYPASSRLS", "has BYPASSRLS"), ("NOBYPASSRLS", "")])
+def test_doctor_warns_of_a_login_that_row_level_security_does_not_bind(
+    postgres_url, postgres_databases, home, tmp_path, option, why
+):
+    server, login = postgres_databases.server, f"login_{option.lower()}_{database_name(postgres_url)}"
+    server.sql(f"CREATE ROLE {login} LOGIN {option}")
+    url = server.url(database_name(postgres_url), login)
+    try:
+        server.sql(f"GRANT holdfast_app TO {login}")
+        told = json.loads(holdfast(tmp_path, "doctor", "--json", "--home", str(home), "--store", url).stdout)["problems"]
+        found = [(one["message"], one["fix"]) for one in told if one["code"] == "login"]
+        with started(home, tmp_path, "--json", "--store", url) as gateway:
+            over_http = Client(gateway.port, gateway.token).get("/v1/check").json["problems"]
+        assert [(one["message"], one["fix"]) for one in over_http if one["code"] == "login"] == found
+        if not why:
+            assert found == []
+        else:
+            ((message, fix),) = found
+            assert login in message and why in message and "postgres-roles.sql" in fix
+    finally:
+        close_pools(url)
+        server.sql(f"DROP ROLE {login}")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import psycopg
 import pytest
@@ -60,11 +61,11 @@ from test_ledger import (  # noqa: F401
 from holdfast import config
 from holdfast.access import AccessGate
 from holdfast.context import ledgers
-from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, Trouble, Unauthenticated
+from holdfast.errors import Busy, Conflict, Damaged, Denied, HoldfastError, NotFound, Trouble, Unauthenticated
 from holdfast.ledger.audit import AuditMark, Decision, parse_mark
 from holdfast.ledger.audit_verify import compare_ends, verify
 from holdfast.ledger.usage import PersonDecision
-from holdfast.postgres import PostgresSettings
+from holdfast.postgres import PostgresSettings, migrations
 from holdfast.postgres.ledger import SQL, PostgresLedger
 from holdfast.postgres.pool import close_pools
 
@@ -133,7 +134,7 @@ MEMBER = """
 import sys, threading
 from holdfast.ledger.audit import Decision
 from holdfast.postgres.ledger import PostgresLedger as Ledger
-from holdfast.postgres import PostgresSettings
+from holdfast.postgres import PostgresSettings, migrations
 from holdfast.postgres.pool import close_pools
 ledger = Ledger(PostgresSettings(url=sys.argv[1], tenant=sys.argv[4]), 60)
 sys.stdin.readline()
@@ -342,6 +343,39 @@ def test_what_an_agent_has_done_is_seen_by_that_agent_and_by_a_person_alone(open
 
 
 @pytest.mark.promise("A7")
+@pytest.mark.promise("A9")
+def test_grants_are_a_tenants_own_and_no_agents_transaction_sees_them(open_gate, open_ledger):  # noqa: F811
+    red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
+    tokens = [one.add("ada", "secretary")[1] for one in (red, blue)]
+    red.grant("ada", "project", "acme-*")
+    assert [[grant.pattern for grant in red.identify(token).grants] for token in tokens] == [["acme-*"], []]
+    assert [[grant.pattern for grant in one.agent("ada").grants] for one in (red, blue)] == [["acme-*"], []]
+    with pytest.raises(NotFound):
+        blue.ungrant("ada", "project", "acme-*")
+    assert open_ledger(tenant="red", agent="ada").database.read("agents.grants", agent=None) == []
+    red.ungrant("ada", "project", "acme-*")
+    assert red.identify(tokens[0]).grants == ()
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.promise("A9")
+def test_agents_from_before_there_were_grants_go_on_after_the_migration(empty_postgres_url, monkeypatch, home):
+    with monkeypatch.context() as before:
+        older = [one for one in migrations.list_migrations() if one.number < 8]
+        before.setattr(migrations, "list_migrations", lambda: older)
+        migrations.migrate(empty_postgres_url)
+    with psycopg.connect(empty_postgres_url) as db:
+        for tenant, name, role in (("red", "old", "secretary"), ("red", "chief", "operator"), ("blue", "old", "secretary")):
+            db.execute("INSERT INTO holdfast.agents (tenant, name, role, created) VALUES (%s, %s, %s, 1)", (tenant, name, role))
+    assert "0008_grants" in migrations.migrate(empty_postgres_url)
+    everything = [("project", "*"), ("repository", "*/*"), ("session", "*")]
+    for tenant, agents in (("red", {"old": everything, "chief": []}), ("blue", {"old": everything})):
+        with closing(AccessGate(config.load(home).replace(store=empty_postgres_url, tenant=tenant))) as access:
+            assert {one.name: [(grant.kind, grant.pattern) for grant in one.grants] for one in access.agents()} == agents
+            assert access.add("new", "secretary")[0].grants == ()
+
+
+@pytest.mark.promise("A7")
 @pytest.mark.promise("A1")
 def test_a_token_says_its_tenant_and_nothing_else_tells_of_it(open_gate, settings):  # noqa: F811
     red, blue = open_gate(tenant="red"), open_gate(tenant="blue")
@@ -536,6 +570,13 @@ def test_a_database_that_is_not_there_is_an_error_and_no_empty_answer(home):
 def test_both_databases_have_the_same_statements():
     from holdfast.ledger import sqlite
 
-    of_a_file = {"schema", "checkpoint", "audit.move_head", "audit.hash_of"}
+    of_a_file = {
+        "schema", "checkpoint", "audit.move_head", "audit.is_removable", "audit.put_checkpoint", "audit.remove",
+        "agents.revoke_older",
+    }  # fmt: skip
     files = {name for name in sqlite.SQL if not name.startswith(("from_version", "as_version"))} - of_a_file
-    assert set(SQL) - {"any_purged", "lock", "audit.begin", "audit.put_mark", "audit.mark"} == files
+    of_a_server = {
+        "any_purged", "accepts_writes", "lock", "audit.begin", "audit.put_mark", "audit.mark", "audit.prune",
+        "audit.unshipped_tenants",
+    }  # fmt: skip
+    assert set(SQL) - of_a_server == files

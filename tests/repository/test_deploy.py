@@ -17,18 +17,13 @@ from mcp_raw import HOLDFAST
 
 from holdfast import Memory, config
 from holdfast.access import AccessGate
+from holdfast.access.tokens import parse_token_id
 from holdfast.cli.parser import parse_args
 
 DEPLOY = Path(__file__).resolve().parents[2] / "docs" / "deploy"
-REQUIRED_FIELDS = {  # of Kubernetes objects of each kind
-    "Service": ("spec.selector.app", "spec.ports.0.port"),
-    "StatefulSet": (
-        "spec.serviceName", "spec.selector.matchLabels.app", "spec.template.metadata.labels.app",
-        "spec.template.spec.containers.0.name", "spec.template.spec.containers.0.image",
-        "spec.volumeClaimTemplates.0.metadata.name", "spec.volumeClaimTemplates.0.spec.accessModes.0",
-        "spec.volumeClaimTemplates.0.spec.resources.requests.storage",
-    ),
-}  # fmt: skip
+KUBERNETES = ("kubernetes.yaml", "kubernetes.postgres.yaml")
+COMPOSE = ("compose.yaml", "compose.postgres.yaml")
+SECRET_PATH = "/run/secrets/holdfast"
 WRITER = """
 import sys
 from holdfast import Memory
@@ -45,8 +40,15 @@ with Memory(sys.argv[1], agent="busy", project="demo", session="s1") as memory:
 """
 
 
-def read_manifests():
-    return list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+def read_manifests(name="kubernetes.yaml"):
+    """Return the Kubernetes objects of a file by kind."""
+    return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+def read_pod(name="kubernetes.yaml"):
+    """Return the specification of the pods of a file."""
+    documents = read_manifests(name)
+    return (documents.get("StatefulSet") or documents["Deployment"])["spec"]["template"]["spec"]
 
 
 def get_field(document, path):
@@ -73,7 +75,7 @@ def read_unit():
 def test_every_file_starts_the_gateway_with_valid_arguments():
     (command,) = [value for name, value in read_unit()["Service"] if name == "ExecStart"]
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["holdfast"]["command"]
-    container = get_field(read_manifests()[1], "spec.template.spec.containers.0")
+    container = read_pod()["containers"][0]
     image = next(line for line in (DEPLOY / "Dockerfile").read_text().splitlines() if line.startswith("CMD "))
     for words in (shlex.split(command)[1:], compose, container["args"], json.loads(image.removeprefix("CMD "))):
         call = parse_args(list(words))
@@ -89,31 +91,116 @@ def test_compose_publishes_on_loopback_only_and_drops_privileges():
     assert service["volumes"][0].split(":")[0] in yaml.safe_load((DEPLOY / "compose.yaml").read_text())["volumes"]
 
 
-def test_the_manifest_has_all_required_fields_and_they_are_consistent():
-    documents = read_manifests()
-    assert [one["kind"] for one in documents] == list(REQUIRED_FIELDS)
+@pytest.mark.parametrize("name", COMPOSE)
+def test_compose_files_fit_the_compose_specification(name):
+    words = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / name)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not (Path(sys.executable).parent / "hadolint").exists(), reason="no hadolint for this platform")
+def test_the_linter_of_dockerfiles_has_nothing_to_say():
+    words = [str(Path(sys.executable).parent / "hadolint"), "--failure-threshold", "info", str(DEPLOY / "Dockerfile")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_image_is_built_from_what_it_needs_and_runs_as_no_root():
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    words = dict(line.split(" ", 1) for line in lines if line.split(" ")[0] in ("USER", "EXPOSE", "FROM"))
+    assert words["USER"] == "10001" and words["EXPOSE"] == "8710" and not words["FROM"].endswith(":latest")
+    sent = [line.removeprefix("!") for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"]
+    assert {"pyproject.toml", "README.md", "LICENSE", "src"} == set(sent)
+    assert all((DEPLOY.parents[1] / path).exists() for path in sent)
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_manifests_fit_the_schemas_of_kubernetes(name):
+    import kubernetes_validate
+
+    documents = list(yaml.safe_load_all((DEPLOY / name).read_text()))
+    assert len(documents) == 4
     for one in documents:
-        assert one["apiVersion"] and one["metadata"]["name"] == "holdfast"
-        for path in REQUIRED_FIELDS[one["kind"]]:
-            assert get_field(one, path), path
-    service, stateful = documents
-    spec = stateful["spec"]
-    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == service["spec"]["selector"]
-    assert spec["serviceName"] == service["metadata"]["name"] and spec["replicas"] == 1
-    container, pod = get_field(spec, "template.spec.containers.0"), spec["template"]["spec"]
-    volumes = {one["name"] for one in pod["volumes"]} | {one["metadata"]["name"] for one in spec["volumeClaimTemplates"]}
-    assert {one["name"] for one in container["volumeMounts"]} == volumes
-    ports = {one["name"] for one in container["ports"]}
-    assert service["spec"]["ports"][0]["targetPort"] in ports
-    assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
-    assert not container["securityContext"]["allowPrivilegeEscalation"]
+        kubernetes_validate.validate(one, "1.31", strict=True)
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_objects_of_a_manifest_are_consistent(name):
+    documents, pod = read_manifests(name), read_pod(name)
+    workload = "StatefulSet" if name == "kubernetes.yaml" else "Deployment"
+    assert set(documents) == {"Service", "NetworkPolicy", "PodDisruptionBudget", workload}
+    assert {one["metadata"]["name"] for one in documents.values()} == {"holdfast"}
+    spec, service = documents[workload]["spec"], documents["Service"]["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == labels == service["selector"]
+    assert documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert documents["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
+    (container,) = pod["containers"]
+    claims = {one["metadata"]["name"] for one in spec.get("volumeClaimTemplates", ())}
+    assert {one["name"] for one in container["volumeMounts"]} == claims | {one["name"] for one in pod["volumes"]}
+    assert service["ports"][0]["targetPort"] in {one["name"] for one in container["ports"]}
+    if workload == "StatefulSet":
+        assert spec["serviceName"] == "holdfast" and spec["replicas"] == 1
+    else:
+        assert spec["replicas"] > 1 and not any("persistentVolumeClaim" in one for one in pod["volumes"])
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_pods_have_no_privileges_a_read_only_root_probes_and_limits(name):
+    pod = read_pod(name)
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"} and not pod["automountServiceAccountToken"]
+    for one in (*pod["containers"], *pod.get("initContainers", ())):
+        context = one["securityContext"]
+        assert context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert one["resources"]["requests"]["memory"] and one["resources"]["limits"]["memory"]
+    (container,) = pod["containers"]
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_the_network_policy_denies_all_but_the_gateways_port_and_its_database(name):
+    policy = read_manifests(name)["NetworkPolicy"]["spec"]
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}  # what no rule allows is denied, both ways
+    (ingress,) = policy["ingress"]
+    assert ingress["ports"] == [{"protocol": "TCP", "port": 8710}] and ingress["from"] and all(ingress["from"])
+    ports = sorted({port["port"] for rule in policy["egress"] for port in rule["ports"]})
+    assert ports == ([] if name == "kubernetes.yaml" else [53, 5432])
+
+
+@pytest.mark.parametrize("name", KUBERNETES)
+def test_the_operators_token_and_the_database_come_from_secrets(name):
+    pod = read_pod(name)
+    (container,) = pod["containers"]
+    call = parse_args(list(container["args"]))
+    assert call.values["operator_token_file"] == f"{SECRET_PATH}/token"
+    (mount,) = [one for one in container["volumeMounts"] if one["mountPath"] == SECRET_PATH]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == mount["name"]]
+    assert mount["readOnly"] and volume["secret"] == {"secretName": "holdfast-operator", "defaultMode": 0o440}
+    assert "kubectl create secret generic holdfast-operator --from-file=token=" in (DEPLOY / name).read_text()
+    for one in (container, *pod.get("initContainers", ())):
+        for variable in one.get("env", ()):
+            assert variable["name"] == "HOLDFAST_HOME" or variable["valueFrom"]["secretKeyRef"]["name"] == "holdfast-store"
+
+
+def test_memory_limits_are_above_what_was_measured():
+    table = re.search(r"## Memory\n(.*?)\n## ", (DEPLOY / "../deploy.md").read_text(), re.S).group(1)
+    rows = {cells[1].strip(): [int(cell.split()[0]) for cell in cells[2:4]] for line in table.splitlines()
+            if (cells := line.split("|"))[2:] and "MiB |" in line}  # fmt: skip
+    assert len(rows) == 4, rows
+    for number, name in enumerate(KUBERNETES):
+        resources = read_pod(name)["containers"][0]["resources"]
+        request, limit = [int(resources[kind]["memory"].removesuffix("Mi")) for kind in ("requests", "limits")]
+        idle, *_, most = [figures[number] for figures in rows.values()]
+        assert idle < request and most < request < limit and limit >= 1.5 * most
 
 
 def test_probes_are_answered_without_a_token_under_their_host_name(home):
-    container = get_field(read_manifests()[1], "spec.template.spec.containers.0")
-    allowed = container["args"][container["args"].index("--allow-host") + 1]
+    (container,) = read_pod()["containers"]
+    (allowed,) = parse_args(list(container["args"])).values["allow_host"]
     with run_gateway(home, hosts=(allowed,)) as gateway:
-        for probe in ("readinessProbe", "livenessProbe"):
+        for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
             request = container[probe]["httpGet"]
             (host,) = [one["value"] for one in request["httpHeaders"] if one["name"] == "Host"]
             assert gateway.anonymous.get(request["path"], Host=host).status == 200
@@ -133,13 +220,9 @@ def test_systemd_accepts_the_unit(tmp_path):
 # --- on PostgreSQL ----------------------------------------------------------------------------------------------------------
 
 
-def read_postgres_manifests():
-    return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.postgres.yaml").read_text())}
-
-
 def test_the_files_for_postgres_migrate_as_the_owner_and_serve_as_another_role():
     services = yaml.safe_load((DEPLOY / "compose.postgres.yaml").read_text())["services"]
-    pod = get_field(read_postgres_manifests()["Deployment"], "spec.template.spec")
+    pod = read_pod("kubernetes.postgres.yaml")
     for migrates, serves in (
         (services["migrate"], services["holdfast"]), (pod["initContainers"][0], pod["containers"][0]),
     ):  # fmt: skip
@@ -161,36 +244,31 @@ def test_compose_with_postgres_publishes_on_loopback_only_and_contains_no_passwo
         one = services[name]
         assert one["read_only"] is True and one["cap_drop"] == ["ALL"] and one["user"] != "0"
     values = [value for one in services.values() for name, value in one.get("environment", {}).items()]
-    assert all("${HOLDFAST" in value and ":?}" in value for value in values)
+    assert {value for value in values if "${HOLDFAST" not in value or ":?}" not in value} == {"/run/secrets/operator-token"}
     assert {one.split(":")[0] for one in services["database"]["volumes"]} == {"database", "./postgres-roles.sql"}
 
 
-@pytest.mark.parametrize("path", ["../deploy.md", "compose.postgres.yaml", "kubernetes.postgres.yaml"])
-def test_no_page_prints_the_first_token_to_a_log(path):
-    text = (DEPLOY / path).read_text()
-    commands = re.findall(r"docker compose -f \S+ (?:up(?: -d)?|run [\w -]+)|kubectl apply -f \S+|kubectl exec [\w/ -]+", text)
-    for before, command, after in zip(["", *commands], commands, [*commands[1:], ""], strict=False):
-        if " up" in command:  # serving creates the agent and prints its token, unless it exists
-            assert before == command.replace(" up -d", " run --rm holdfast agent add operator --role operator")
-        if command.startswith("kubectl apply"):
-            assert after.split()[-3:] == ["agent", "rotate", "operator"] and parse_args(after.split()[-3:])
-    assert commands
+def test_compose_with_postgres_reads_the_operators_token_from_a_secret():
+    compose = yaml.safe_load((DEPLOY / "compose.postgres.yaml").read_text())
+    service = compose["services"]["holdfast"]
+    (name,) = service["secrets"]
+    assert service["environment"]["HOLDFAST_OPERATOR_TOKEN_FILE"] == f"/run/secrets/{name}"
+    assert compose["secrets"] == {name: {"environment": "HOLDFAST_OPERATOR_TOKEN"}}
 
 
-def test_the_deployment_has_all_required_fields_and_can_have_several_replicas():
-    documents = read_postgres_manifests()
-    assert list(documents) == ["Service", "PodDisruptionBudget", "Deployment"]
-    spec, service = documents["Deployment"]["spec"], documents["Service"]["spec"]
-    labels = spec["template"]["metadata"]["labels"]
-    assert spec["selector"]["matchLabels"] == labels == service["selector"]
-    assert documents["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
-    pod, container = spec["template"]["spec"], get_field(spec, "template.spec.containers.0")
-    assert spec["replicas"] > 1 and not any("persistentVolumeClaim" in one for one in pod["volumes"])
-    for one in (container, pod["initContainers"][0]):
-        assert {mount["name"] for mount in one["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-        assert not one["securityContext"]["allowPrivilegeEscalation"] and one["securityContext"]["readOnlyRootFilesystem"]
-    assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
-    assert service["ports"][0]["targetPort"] in {one["name"] for one in container["ports"]}
+@pytest.mark.parametrize("name", ["../deploy.md", *COMPOSE, *KUBERNETES])
+def test_no_page_reads_a_token_from_a_log(name):
+    text = (DEPLOY / name).read_text()
+    assert not re.search(r"(kubectl|docker|docker compose)\b.* logs\b", text)
+
+
+def test_the_token_that_the_page_makes_has_the_form_of_one(tmp_path):
+    text = (DEPLOY / "../deploy.md").read_text()
+    (line,) = {line for line in text.splitlines() if "> operator-token" in line}
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    file = tmp_path / "operator-token"
+    assert parse_token_id(file.read_text().strip()) and file.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_pooler_uses_transactions_and_times_out_before_a_caller_does():
@@ -233,6 +311,7 @@ def test_the_roles_of_the_script_have_exactly_the_needed_privileges(home, tmp_pa
             memory.store("the harbour opens at six", key="harbour")
             assert [hit.key for hit in memory.recall("harbour", mode="keyword")] == ["harbour"]
             assert memory.purge("harbour").state == "done"
+        assert server.sql("SELECT count(*) FROM holdfast_views.agent_memory", "memory", "holdfast") == [(0,)]
         close_pools()
 
 

@@ -35,8 +35,12 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "postgres/migrations.py": "reads the migrations that come with it",
     "ledger/audit_chain.py": "where the audit ended, in a file beside the ledger",
     "ledger/idempotency.py": "the signs of processes, among the locks",
-    "ledger/secret_file.py": "what marks of reviews are made with, in a file beside the ledger",
+    "ledger/secret_file.py": "secrets of the home, each in a file beside the ledger",
+    "ledger/revocations.py": "space for revocations on a full disk, in a file beside the ledger",
+    "server/audit_sinks.py": "appends the audit to the file that the operator names",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
+    "access/operator_token.py": "the first operator's token, in the file that the operator names or in the home",
+    "server/gauges.py": "/proc, for the memory of this process",
     "config.py": "reads config.toml",
     "file_edit/file.py": "files of other programs that an install or a render edits, and the records of the edits",
     "clients/__init__.py": "reads which clients there are, and the rubric",
@@ -56,6 +60,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "cli/commands/import_notes.py": "reads the file a person names",
     "cli/commands/edit.py": "the temporary file a person edits",
     "cli/commands/export.py": "writes the file a person names",
+    "cli/commands/ledger.py": "reads and writes exports of the audit, in files a person names",
     "safety/secrets/rules.py": "reads its own table of rules",
     "cli/commands/demo.py": "shows a person a note as `cat` would",
     "cli/remote.py": "reads the file with a token that a person names",
@@ -80,6 +85,9 @@ NETWORK_ACCESS = {  # every module that imports a network module, and why
     "mcp/project_resolution.py": "takes the address of a client's root apart; connects to nothing",
     "mcp/http.py": "listens on loopback, when a person asks for it",
     "server/serve.py": "listens where a person asks for it, on loopback unless they say otherwise",
+    "server/acceptor.py": "accepts the connections of the socket that serve.py listens on; opens none",
+    "server/hosts.py": "decodes the path of a request; connects to nothing",
+    "server/audit_sinks.py": "sends the audit to the syslog that the operator names",
     "server/body.py": "takes a query apart; connects to nothing",
     "api/remote/client.py": "spells a query; http_client.py connects",
     "api/remote/memory.py": "spells a key in a path; connects to nothing",
@@ -245,7 +253,9 @@ def test_only_the_store_renames_or_removes_memory_files():
         "ledger/audit_chain.py",  # its own line, when it is rewritten
         "ledger/idempotency.py",  # the file of a process that has ended
         "ledger/secret_file.py",  # a secret of the home, when it is created
+        "ledger/revocations.py",  # its own file, when it is allocated
         "file_edit/file.py",  # the user's files that an install or a render edits
+        "access/operator_token.py",  # the file with the first operator's token
         "cli/commands/config.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor
         "cli/commands/export.py",  # the file that an export is written to
@@ -336,7 +346,7 @@ def socket_families(tree):
 @pytest.mark.promise("promise-6")
 def test_the_resident_process_listens_on_a_unix_socket_only():
     used = {name: found for name, tree in trees().items() if (found := socket_families(tree))}
-    assert used == {"api/resident.py": {"AF_UNIX"}}
+    assert used == {"api/resident.py": {"AF_UNIX"}, "server/audit_sinks.py": {"AF_UNIX"}}  # the second one connects only
 
 
 if __name__ == "__main__":

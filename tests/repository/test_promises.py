@@ -28,7 +28,7 @@ TITLES = {
 REQUIRED = {
     *(f"promise-{number}" for number in range(1, 9)), *(f"N{number}" for number in range(1, 14)), "T1", "T2", "T3", "T4",
     "H1", "H2", "H3", "F1", "F2", "F3", "F4", "F5", "F6", "F7", "P1", "P2", "P3", "D1", "D2", "D3", "S1",
-    "B1", "B2", "B3", "B4", "B5", "B6", "A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8",
+    "B1", "B2", "B3", "B4", "B5", "B6", "A1", "A2", "A3", "A4", "A5", "A6", "A7", "A8", "A9", "A10",
 }  # fmt: skip
 
 

@@ -430,10 +430,10 @@ def test_the_log_and_the_counts_never_have_a_body_a_token_a_key_or_a_text(home):
         operator.post("/gateway/memory", {"key": "secret-key", "value": "The combination is 1234."})
         operator.get("/v1/notes/agent/secret-key")
         operator.post("/v1/recall", {"query": "combination", "mode": "keyword"})
-        operator.post("/gateway/memory", {"key": "COMBINATION", "value": "v"})
+        operator.post("/gateway/memory", {"key": "COMBINATION\n", "value": "v"})
         gateway.anonymous.get("/gateway/memory", Authorization="Bearer combination")
         counts = operator.get("/metrics")
-        assert counts.headers["content-type"] == "text/plain"
+        assert counts.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     told = (log.getvalue() + counts.data.decode()).lower()
     for never in ("combination", "secret-key", operator.token.lower(), operator.token[12:].lower()):

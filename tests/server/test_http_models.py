@@ -61,7 +61,7 @@ def test_mistakes_in_objects_of_a_list_have_their_whole_path():
 
 
 def test_a_list_that_is_too_long_says_how_long_it_may_be():
-    assert mistakes(StoreNote, {"text": "x", "tags": ["a"] * 101}) == [("/tags", "must have 0 to 100 items")]
+    assert mistakes(StoreNote, {"text": "x", "tags": ["a"] * 65}) == [("/tags", "must have 0 to 64 items")]
     assert mistakes(StoreNote, {"text": "x", "allow_secret": "a" * 501}) == [("/allow_secret", "may have 500 characters")]
 
 

@@ -102,6 +102,7 @@ def furnish(ask):
     ask("POST", "/v1/files/create", {"path": "/memories/plan.md", "file_text": "Plan\n", "scope": "agent"})
     ask("POST", "/v1/history", {"turns": [{"text": "Said."}], "session": "7f3a", "scope": "agent"})
     ask("POST", "/agents", {"name": "other", "role": "secretary"})
+    ask("POST", "/agents/other/grants", {"kind": "project", "pattern": "demo"})
     return ask("GET", "/v1/notes/agent/k").json["version"]
 
 
@@ -114,6 +115,8 @@ def request_of(route, version, number):
         body["version"] = version
     if route.path == "/agents":
         body["name"] = f"new-{number}"
+    if route.name == "DELETE /agents/{name}/grants":
+        path += "?kind=project&pattern=demo"
     if route.path == "/v1/purge":
         body = {"session": "7f3a"}
     return path, body
@@ -136,6 +139,7 @@ def test_a_write_sent_twice_with_one_key_is_done_once_and_answered_as_the_first_
     again = ask(route.method, path, body, **sent)
     if route.path in ("/agents", "/agents/{name}/token"):
         assert again.code == "conflict" and "token" in again.json["detail"]  # a token is shown once
+        assert again.headers["idempotency-replayed"] == "true" and again.json["replayed"] is True
     else:
         assert again.status == first.status and again.headers["idempotency-replayed"] == "true", again
         assert shown(again) == shown(first)
@@ -158,7 +162,7 @@ def state(ask):
     files = ask("POST", "/v1/files/view", {"path": "/memories", "scope": "agent"}).data
     plan = ask("POST", "/v1/files/view", {"path": "/memories/plan.md", "scope": "agent"}).data
     said = len(ask.post("/v1/recall", {"query": "Said", "kind": "turn", "mode": "keyword"}).json["hits"])
-    agents = [(one["name"], len(one["tokens"]), one["state"]) for one in ask.get("/agents").json["agents"]]
+    agents = [(one["name"], len(one["tokens"]), one["state"], one["grants"]) for one in ask.get("/agents").json["agents"]]
     return notes, files, plan, said, agents, len(ask.get("/v1/receipts").json["receipts"])
 
 

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -25,15 +26,26 @@ from holdfast.server.processes import Workers
 from holdfast.server.serve import HeaderTimeout
 
 
+def holdfast_without(package):
+    """Return the command `holdfast` in a process that does not have this package."""
+    code = f"import sys; sys.modules[{package!r}] = None; from holdfast.cli import main; sys.exit(main())"
+    return [sys.executable, "-c", code]
+
+
 class Process:
     """A server process: its port, its output, and its log so far."""
 
-    def __init__(self, home, tmp_path, *words, env=()):
+    def __init__(self, home, tmp_path, *words, env=(), terminal=False, command=None, before=None):
+        master, slave = os.openpty() if terminal else (None, None)
         self.process = subprocess.Popen(
-            [*HOLDFAST, "serve", "--port", "0", "--home", str(home), *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ, **dict(env)},
+            [*(command or HOLDFAST), "serve", "--port", "0", "--home", str(home), *words],
+            stdout=slave if terminal else subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+            env={**os.environ, **dict(env)}, preexec_fn=before,
         )  # fmt: skip
-        self.log, self.said = [], []
+        if terminal:
+            os.close(slave)
+            self.process.stdout = os.fdopen(master, encoding="utf-8")
+        self.home, self.log, self.said = Path(home), [], []
         self._readers = [
             threading.Thread(target=self._read, args=(stream, kept))
             for stream, kept in ((self.process.stderr, self.log), (self.process.stdout, self.said))
@@ -49,8 +61,9 @@ class Process:
         self.ask = Client(self.port)
 
     def _read(self, stream, kept):
-        for line in stream:
-            kept.append(line)
+        with suppress(OSError):  # a terminal that its last program has closed
+            for line in stream:
+                kept.append(line)
 
     def line(self, words):
         """Return the first line of the log with these words, after waiting for it."""
@@ -78,12 +91,8 @@ class Process:
 
     @property
     def token(self):
-        """Return the operator's token, once it was printed."""
-        found = self.shown() or self.until(self.shown)
-        return found.group()
-
-    def shown(self):
-        return re.search(r"hf_\S{8}_[A-Za-z0-9_-]{43}", "".join(self.said))
+        """Return the operator's token, which the first start writes to a file: stdout is not a terminal."""
+        return (self.home / "operator-token").read_text().strip()
 
 
 @contextmanager
@@ -97,20 +106,24 @@ def started(home, tmp_path, *words, **given):
 
 
 @pytest.mark.promise("A1")
-def test_the_first_start_shows_the_operators_token_once_and_no_log_has_it(home, tmp_path):
+def test_the_first_start_writes_the_operators_token_to_a_file_and_no_log_has_it(home, tmp_path):
     with started(home, tmp_path) as one:
         token = one.token
+        file = home / "operator-token"
+        assert str(file) in one.line("operator token") and file.stat().st_mode & 0o777 == 0o600
         client = Client(one.port, token)
         assert client.post("/gateway/memory", {"key": "k", "value": "Harbour words."}).status == 200
         assert one.stop() == 0
         assert token not in "".join(one.log) and "Harbour" not in "".join(one.log)
         rows = [json.loads(line) for line in one.log]
-        assert rows[0]["event"] == "listening" and rows[1]["route"] == "POST /gateway/memory" and rows[1]["status"] == 200
+        assert [row["event"] for row in rows[:2]] == ["listening", "operator token"] and one.said == []
+        assert rows[2]["route"] == "POST /gateway/memory" and rows[2]["status"] == 200
+    (home / "operator-token").unlink()
     assert token not in "".join(path.read_bytes().decode("latin-1") for path in home.rglob("*") if path.is_file())
     with started(home, tmp_path) as one:
         assert Client(one.port, token).get("/gateway/memory").json["memory"][0]["value"] == "Harbour words."
         assert one.stop(signal.SIGINT) == 0
-        assert one.said == []
+        assert one.said == [] and not (home / "operator-token").exists()
 
 
 def test_a_start_where_the_settings_name_a_gateway_says_whose_home_it_answers_for(home, tmp_path, monkeypatch):
@@ -128,11 +141,11 @@ def test_a_start_that_is_stopped_as_soon_as_it_says_that_it_listens_is_no_failur
         assert not [line for line in one.log if "Traceback" in line]
 
 
-def test_with_json_the_address_and_the_token_come_as_one_document(home, tmp_path):
+def test_with_json_the_address_and_the_file_of_the_token_come_as_one_document(home, tmp_path):
     with started(home, tmp_path, "--json") as one:
         one.stop()
         told = json.loads("".join(one.said))
-        assert told["agent"] == "operator" and told["token"] == one.token and told["url"].endswith(f":{one.port}")
+        assert told == {"url": f"http://127.0.0.1:{one.port}", "agent": "operator", "token_file": str(home / "operator-token")}
 
 
 @pytest.mark.promise("promise-6")

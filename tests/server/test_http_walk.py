@@ -50,7 +50,7 @@ def test_no_token_a_bad_one_a_role_that_may_not_and_a_key_that_is_none(gateway):
     said = secretary.post("/gateway/memory", pair)
     assert (said.status, said.code) == (403, "denied")
     reviewer = gateway.agent("reviewer")
-    for key in ("", "A.b", "-a", "a" * 61, "ä"):
+    for key in ("", " a", "a\n", "a" * 201, "a\u202eb"):
         assert reviewer.post("/gateway/memory", {"key": key, "value": "v"}).status == 422
     assert reviewer.post("/gateway/memory", {"value": "v"}).status == 422
     assert reviewer.post("/gateway/memory", {"key": "k", "value": ""}).status == 422

@@ -24,6 +24,7 @@ class GitHub:
         self.posts = 0
         self.lists = 0
         self.keys = []  # the Idempotency-Key of each post
+        self.seen_tokens = []  # of each post
         self.tokens = {TOKEN}
         self.good_lists = 0
         self.commit = threading.Event()
@@ -89,6 +90,7 @@ def _make_handler(github):
             with github.lock:
                 github.posts += 1
                 github.keys.append(self.headers["Idempotency-Key"])
+                github.seen_tokens.append(self.headers["Authorization"].removeprefix("Bearer "))
                 step = github.plan.pop(0) if github.plan else 201
             if not self.check_token():
                 return

@@ -7,14 +7,21 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 import uvicorn
 
 from holdfast import config
 from holdfast.access import AccessGate
+from holdfast.access.grants import KINDS, make_grants
+from holdfast.server import responses
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
 from holdfast.server.logs import Logs
+from holdfast.server.routes import ROUTES
+
+EVERYTHING = {kind: ["*"] for kind in KINDS}
+NO_GRANTS: dict[str, list[str]] = {}
 
 
 class Response:
@@ -48,6 +55,13 @@ class Response:
         return f"{self.status} {self.data[:600]!r}"
 
 
+def check_documented(method, path, status):
+    """Check that the OpenAPI document names this status for the route that answered."""
+    for route in ROUTES:
+        if route.method == method and route.path_regex.match(unquote(path.partition("?")[0])):
+            assert status in responses.all_statuses(route), f"{route.name} answered {status}, which its document does not name"
+
+
 class Client:
     """Send requests with one token, each on a new connection."""
 
@@ -65,6 +79,7 @@ class Client:
         try:
             connection.request(method, path, data, sent)
             response = connection.getresponse()
+            check_documented(method, path, response.status)
             return Response(response, response.read())
         finally:
             connection.close()
@@ -94,23 +109,23 @@ class RunningGateway:
         self.operator = Client(port, self.gate.first_token())
         self.anonymous = Client(port)
 
-    def agent(self, name, role="code-review-engineer"):
-        """Add an agent and return its client."""
-        return Client(self.port, self.gate.add(name, role)[1])
+    def agent(self, name, role="code-review-engineer", granted=EVERYTHING):
+        """Add an agent and return its client. It reaches every project, session and repository, unless the test grants less."""
+        return Client(self.port, self.gate.add(name, role, granted=make_grants(granted))[1])
 
-    def add_role(self, name, actions, scopes=("agent",)):
+    def add_role(self, name, actions, scopes=("agent",), **patterns):
         """Write the file of a custom role."""
         folder = self.home / "roles"
         folder.mkdir(mode=0o700, exist_ok=True)
-        text = json.dumps({"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes)})
-        (folder / f"{name}.yaml").write_text(text)
+        fields = {"name": name, "skills": [], "allowed_actions": list(actions), "scopes": list(scopes), **patterns}
+        (folder / f"{name}.yaml").write_text(json.dumps(fields))
 
 
 @contextmanager
 def run_app(app):
     """Run an ASGI application and yield its port."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False, lifespan="on",
-                            timeout_graceful_shutdown=5)  # fmt: skip
+                            proxy_headers=False, timeout_graceful_shutdown=5)  # fmt: skip
     listener = config.bind_socket()
     listener.listen()
     server = uvicorn.Server(config)

@@ -42,6 +42,8 @@ def full(home, tmp_path):
         for scope in ("global", "agent", "session"):
             memory.store(f"words of {scope}", key="k", scope=scope)
             memory.files.create("deep/page.md", f"# Page of {scope}\n", scope=scope)
+        for number in range(25):  # more versions than a note file keeps
+            memory.store(f"the tide is {number} feet high", key="tide")
         memory.store("forgotten words", key="forgotten")
         memory.forget("forgotten")
         memory.store(WORDS, key="gone")
@@ -61,6 +63,7 @@ def full(home, tmp_path):
     os.utime(notes / "by-hand.md", (1_700_000_000, 1_700_000_000))
     gate = AccessGate(config.load(home))
     gate.first_token()
+    gate.grant("operator", "project", "demo")
     gate.close()
     ledger = SqliteLedger(str(home))
     ledger.projects.link("old-name", "demo")

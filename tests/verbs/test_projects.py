@@ -14,7 +14,7 @@ from mcp_sdk import Agent, run
 from holdfast import Memory
 from holdfast.cli import main
 from holdfast.config import load
-from holdfast.errors import Denied, InvalidKey, NotFound, UsageError
+from holdfast.errors import Denied, InvalidKey, NotFound, Purged, UsageError
 from holdfast.project.repository_id import read_id, write_id
 
 URL = "https://git.example.com/team/app.git"
@@ -88,6 +88,18 @@ def test_a_repository_whose_remote_changes_after_its_first_store_keeps_its_memor
     at(folder).store("Deploys happen on Friday.", key="deploys")
     git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed.git")
     assert at(folder).get("deploys").text == "Deploys happen on Friday."
+
+
+@pytest.mark.promise("N10", "P2")
+def test_what_an_agent_purged_stays_refused_in_a_project_that_got_another_id(at, repository, tmp_path):
+    folder, text = repository(url=URL), "Deploys happen on Friday at the stroke of noon."
+    at(folder, origin="agent").store(text, key="deploys")
+    at(folder, origin="agent").store("Something that stays.", key="other")
+    assert at(folder, origin="agent").purge("deploys").state == "done"
+    git(folder, "remote", "set-url", "origin", "https://git.example.com/team/renamed.git")
+    with pytest.raises(Purged):
+        at(folder, origin="agent").store(text, key="again")
+    at(repository("another"), origin="agent").store(text, key="deploys")
 
 
 @pytest.mark.promise("P2", "N8")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.cli import main
-from holdfast.errors import Busy, HoldfastError
+from holdfast.errors import Busy, HoldfastError, Purged
 from holdfast.verbs.purge.job import PurgeJob
 
 TEXT = "The harbour code of zanzibarqvx7 is forty-two and a half."
@@ -43,6 +43,20 @@ def obstacle(home, open_memory):
     path.unlink()
     path.mkdir()
     return path
+
+
+@pytest.mark.promise("N10")
+def test_an_agents_purge_that_was_cut_short_ends_although_another_scope_says_the_same(memory, open_memory, cut_short):
+    other = open_memory(project="other")
+    memory.store(TEXT, key="k")
+    cut_short(memory, "k")
+    other.store(TEXT, key="theirs")  # allowed from the moment that the purge began
+    with pytest.raises(Purged):
+        memory.store(TEXT, key="again")
+    assert of_purge(memory) == [] and [receipt.state for receipt in memory.receipts()] == ["done"]
+    assert other.get("theirs").text == TEXT and [hit.key for hit in other.recall("zanzibarqvx7", mode="keyword")] == ["theirs"]
+    with pytest.raises(Purged):
+        memory.store(TEXT, key="again")
 
 
 @pytest.mark.promise("N10")

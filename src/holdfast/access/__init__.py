@@ -6,6 +6,7 @@ Default deny: only what a role names is allowed. A role file that cannot be read
 from __future__ import annotations
 
 from holdfast.access.gate import AccessGate
+from holdfast.access.grants import NamedResources
 from holdfast.access.policy import ACTIONS, Caller, Role
 
-__all__ = ["ACTIONS", "AccessGate", "Caller", "Role"]
+__all__ = ["ACTIONS", "AccessGate", "Caller", "NamedResources", "Role"]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from _thread import allocate_lock
 from contextlib import contextmanager
 
-from holdfast.access import tokens
+from holdfast.access import grants, tokens
+from holdfast.access.failed_authentications import UNKNOWN, AuthenticationFailure, FailedAuthentications
+from holdfast.access.grants import NOTHING, NamedResources
 from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
+from holdfast.access.quota import count_request, describe_usage, find_quota
 from holdfast.access.roles import Roles
-from holdfast.base import dates, failure_log
+from holdfast.base import dates, failure_log, totals
 from holdfast.context.ledgers import Ledgers
-from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Unrecorded, UsageError, command
-from holdfast.ledger.audit import Decision
+from holdfast.errors import ConfigError, Denied, HoldfastError, Template, Term, Unrecorded, UsageError, command
+from holdfast.ledger import audit_checkpoint
+from holdfast.ledger.audit import Decision, target_id
 from holdfast.safety import validate
 
 TYPE_CHECKING = False
@@ -21,7 +25,8 @@ if TYPE_CHECKING:
 
     from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
-    from holdfast.ledger.agents import Agent
+    from holdfast.ledger.agents import Agent, Grant
+    from holdfast.ledger.audit_checkpoint import Pruned
     from holdfast.ledger.interface import Ledger
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
@@ -70,12 +75,15 @@ class Permit:
 class AccessGate:
     """Decide about requests, for any number of threads. Creating this object touches nothing.
 
-    `shared` is a gate of the same home for another tenant. `missed` is taken over from a gate that this one replaces."""
+    `shared` is a gate of the same home for another tenant. A gate that replaces another takes over its `missed` and its
+    `failed_authentications`."""
 
-    def __init__(self, config: Config, shared: AccessGate | None = None, missed: MissedDecisions | None = None) -> None:
+    def __init__(self, config: Config, shared: AccessGate | None = None) -> None:
         self.config = config
+        failed = shared.failed_authentications if shared else FailedAuthentications()
+        self.failed_authentications: FailedAuthentications = failed
         self._ledgers: Ledgers = shared._ledgers if shared else Ledgers(config, min(config.lock_seconds, _WAIT_SECONDS))
-        self.missed: MissedDecisions = shared.missed if shared else missed or MissedDecisions()
+        self.missed: MissedDecisions = shared.missed if shared else MissedDecisions()
         self._roles: Roles = shared._roles if shared else Roles(config.home)
         self._local = LOCAL.replace(tenant=config.tenant) if config.store else LOCAL
 
@@ -91,8 +99,13 @@ class AccessGate:
         return self._ledgers.of(self._local.tenant)
 
     def close(self) -> None:
-        """Close the ledgers."""
+        """Write what is left to be recorded, and close the ledgers."""
+        self.record_failures(all_of_them=True)
         self._ledgers.close()
+
+    def open_ledgers(self) -> list[Ledger]:
+        """Return the ledgers that are open now."""
+        return self._ledgers.list_open()
 
     @property
     def unrecorded(self) -> int:
@@ -101,43 +114,111 @@ class AccessGate:
 
     # --- authentication -------------------------------------------------------------------------------------------
 
-    def identify(self, token: str) -> Caller:
-        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once."""
+    def identify(self, token: str, address: str = "") -> Caller:
+        """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once.
+
+        A failure of a client with an address is counted for the audit (see `record_failures`)."""
+        try:
+            return self._find_caller(token).replace(address=address)
+        except tokens.RejectedToken as error:
+            if address:
+                agent, tenant = error.agent or UNKNOWN, error.tenant or self._local.tenant
+                self.failed_authentications.add(
+                    AuthenticationFailure(reason=error.reason, address=address, tenant=tenant, token=error.id, agent=agent)
+                )
+            raise
+
+    def _find_caller(self, token: str) -> Caller:
+        if not token:
+            raise tokens.RejectedToken("this needs a token", "missing")
         id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
-            raise tokens.invalid_token_error("this token is not valid")
+            raise tokens.RejectedToken("this token is not valid", "invalid", id=id)
+        of_agent = {"id": id, "agent": stored.agent, "tenant": stored.tenant}
         if stored.revoked is not None:
-            raise tokens.invalid_token_error("this token was revoked")
+            raise tokens.RejectedToken("this token was revoked", "revoked", **of_agent)
         if stored.expires is not None and stored.expires <= dates.clock():
-            raise tokens.invalid_token_error("this token has expired")
-        return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id)
+            totals.add("holdfast_expired_token_requests_total")
+            raise tokens.RejectedToken("this token has expired", "expired", **of_agent)
+        return Caller(agent=stored.agent, role=stored.role, tenant=stored.tenant, token=id, grants=stored.grants)
+
+    def count_request(self, caller: Caller) -> None:
+        """Count a request for the quota of the caller's agent; raises QuotaExceeded."""
+        quota = find_quota(caller, self.role(caller.role), self.config)
+        if quota.requests:
+            count_request(self._ledgers.of(caller.tenant), caller.agent, quota)
+
+    def record_failures(self, all_of_them: bool = False) -> None:
+        """Write failed authentications that are due into the audit; those of the current minute only with `all_of_them`."""
+        for one in self.failed_authentications.take(all_of_them):
+            failure = one.failure
+            meta = {"reason": failure.reason, "address": failure.address, "count": one.count}
+            token = {"token": failure.token} if failure.token else {}
+            decision = Decision(
+                agent=failure.agent, action="authenticate", outcome="denied", metadata={**meta, **token}, tenant=failure.tenant
+            )
+            self._append(decision)
 
     # --- authorization --------------------------------------------------------------------------------------------
 
-    def allow(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
-        """Decide by the caller's role, write the decision into the audit, and return the role.
+    def allow(
+        self, caller: Caller, action: str, scope: str | None = None, *, named: NamedResources = NOTHING, **meta: Any
+    ) -> Role:
+        """Decide by the caller's role and grants, write the decision into the audit, and return the role.
 
         Raises Denied, or Unrecorded if the row must be written and cannot. `meta` is names and ids, never a text."""
-        role, meta = self._decide(caller, action, scope, meta)
+        role, meta = self._decide(caller, action, scope, named, meta)
         self._record_or_fail(caller, action, meta)
         return role
 
-    def permit(self, caller: Caller, action: str, scope: str | None = None, **meta: Any) -> Permit:
+    def allow_for(self, caller: Caller, agent: Caller, action: str, scope: str | None = None, **meta: Any) -> Role:
+        """Decide by the roles of the caller and of the agent that it acts for, write one row in the caller's name, and return
+        the agent's role."""
+        about = {**meta, "name": agent.agent, "of_role": agent.role}
+        _, about = self._decide(caller, action, scope, NOTHING, about)
+        role = self._roles.get(agent.role)
+        reason = denial_reason(role, action, scope)
+        if reason or role is None:
+            self._record(caller, action, "denied", {**about, "reason": f"{agent.agent}: {reason}"})
+            fix = Template("An operator may change its role: ", command("role list"), " shows them")
+            raise Denied(f"{agent.agent} may not {action}: {reason}", fix)
+        self._record_or_fail(caller, action, about)
+        return role
+
+    def permit(
+        self, caller: Caller, action: str, scope: str | None = None, *, named: NamedResources = NOTHING, **meta: Any
+    ) -> Permit:
         """Decide in the same way, but write the row of an allowed change together with the change."""
-        role, meta = self._decide(caller, action, scope, meta)
+        role, meta = self._decide(caller, action, scope, named, meta)
         return Permit(self, caller, role, action, meta)
 
-    def _decide(self, caller: Caller, action: str, scope: str | None, meta: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
-        """Return the role and the metadata for the row of an allowed action; write the row of a denied one and raise."""
+    def would_allow(self, caller: Caller, action: str, scope: str | None, named: NamedResources = NOTHING) -> bool:
+        """Return what `allow` would decide now, without a row in the audit."""
+        role = self._roles.get(caller.role)
+        if role is None or denial_reason(role, action, scope):
+            return False
+        return not grants.find_missing(role, caller, scope, named)
+
+    def _decide(
+        self, caller: Caller, action: str, scope: str | None, named: NamedResources, meta: dict[str, Any]
+    ) -> tuple[Role, dict[str, Any]]:
+        """Return the role and the metadata for the row of an allowed action; write the row of a denied one and raise.
+
+        Nothing is looked up but the role and the grants, so a denial is the same whether or not what is named exists."""
         role = self._roles.get(caller.role)
         reason = denial_reason(role, action, scope)
         meta = {**meta, **({"scope": scope} if scope else {})}
-        if reason or role is None:
-            self._record(caller, action, "denied", {**meta, "reason": reason})
-            fix = Template("An operator may change its role: ", command("role list"), " shows them")
-            raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
-        return role, meta
+        fix = Template("An operator may change its role: ", command("role list"), " shows them")
+        if role is not None and not reason:
+            missing = grants.find_missing(role, caller, scope, named)
+            if not missing:
+                return role, meta
+            reason = f"it has no grant for the {missing} that the request names"
+            meta |= grants.audit_details(missing, named)
+            fix = Template("An operator may grant it: ", _grant_command(missing, caller.agent))
+        self._record(caller, action, "denied", {**meta, "reason": reason})
+        raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
 
     def _record_or_fail(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
         """Write the row of an allowed action; raise Unrecorded if that fails and the action needs its row."""
@@ -159,30 +240,52 @@ class AccessGate:
         with missed.lock:
             missing = missed.unmentioned.pop(tenant, 0)
         decision = _make_decision(caller, action, outcome, {**meta, **({"unrecorded": missing} if missing else {})})
+        return self._append(decision, missing)
+
+    def _append(self, decision: Decision, missing: int = 0) -> HoldfastError | None:
+        """Add a row; return the error if that fails. `missing` is how many missing rows it mentions."""
+        missed, tenant = self.missed, decision.tenant
         try:
-            self._ledgers.of(tenant).audit.append(decision, self._is_strict(action))
+            self._ledgers.of(tenant).audit.append(decision, self._is_strict(decision.action))
         except HoldfastError as error:
             with missed.lock:
                 missed.count += 1
                 missed.unmentioned[tenant] = missed.unmentioned.get(tenant, 0) + missing + 1
             failure_log.write(
-                self.config.home, client=caller.agent, event=action, message=error.message, fix=error.fix, name=LOG
+                self.config.home, client=decision.agent, event=decision.action, message=error.message, fix=error.fix, name=LOG
             )
             return error
         return None
 
+    def prune_audit(self, before: str) -> Pruned:
+        """Remove the audit's rows that are older than a moment (with milliseconds), and record that.
+
+        Rows that were not shipped yet stay, if the settings name a place to ship them to."""
+        audit_checkpoint.check_before(before)
+        audit = self.ledger.audit
+        through = audit.read_position(target_id(self.config.audit_ship)) if self.config.audit_ship else None
+        if audit_checkpoint.has_older_rows(audit, before, through):
+            meta = {"before": before, "role": self._local.role}
+            audit.append(Decision(self._local.agent, "audit.prune", "allowed", meta, self._local.tenant), durable=True)
+        return audit_checkpoint.prune(audit, before, through)
+
     # --- agents and their tokens ----------------------------------------------------------------------------------
 
-    def add(self, name: str, role: str, days: int | None = None, *, permit: Permit | None = None) -> tuple[Agent, str]:
-        """Add an agent; return it and its token, which is shown only now.
+    def add(
+        self, name: str, role: str, days: int | None = None, *, granted: tuple[Grant, ...] = (), permit: Permit | None = None
+    ) -> tuple[Agent, str]:
+        """Add an agent with these grants; return it and its token, which is shown only now.
 
         Without a permit the owner of the home does this."""
         validate.reject_secrets(validate.check_name(name, "agent"), "the name of an agent", fix="Give it another name")
         self._check_role(role)
         new, now = tokens.make_token(), int(dates.clock())
-        with self._recorded_change(permit, "add", name, new, of_role=role) as decision:
+        about = {"grants": " ".join([f"{grant.kind}:{grant.pattern}" for grant in granted])} if granted else {}
+        with self._recorded_change(permit, "add", name, new, of_role=role, **about) as decision:
             expires = _compute_expiry(now, days)
-            self.ledger.agents.add(name, role=role, token=new.stored, now=now, expires=expires, decision=decision)
+            self.ledger.agents.add(
+                name, role=role, token=new.stored, now=now, expires=expires, grants=granted, decision=decision
+            )
         return self.agent(name), new.token
 
     def rotate(
@@ -202,12 +305,52 @@ class AccessGate:
         """Revoke every token of an agent, in every process at once. Its notes stay."""
         self.agent(name)
         with self._recorded_change(permit, "revoke", name) as decision:
-            self.ledger.agents.revoke(name, int(dates.clock()), decision)
+            is_recorded = self.ledger.agents.revoke(name, int(dates.clock()), decision)
+        if not is_recorded:
+            message = f"the tokens of {name} are revoked; the row that says so is written when there is space"
+            failure_log.write(
+                self.config.home, client=decision.agent, event=decision.action, message=message, fix="Free some space", name=LOG
+            )
         return self.agent(name)
 
-    def first_token(self) -> str | None:
-        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it."""
-        new, now = tokens.make_token(), int(dates.clock())
+    # --- grants ---------------------------------------------------------------------------------------------------
+
+    def grant(self, name: str, kind: str, pattern: str, *, permit: Permit | None = None) -> Agent:
+        """Let an agent reach what fits a pattern, from its next request on. One that it has already changes nothing."""
+        grant = grants.make_grant(kind, pattern)
+        self.agent(name)
+        with self._recorded_change(permit, "grant", name, kind=grant.kind, pattern=grant.pattern) as decision:
+            now = int(dates.clock())
+            self.ledger.agents.grant(name, grant, now=now, most=grants.MAX_GRANTS, decision=decision)
+        return self.agent(name)
+
+    def ungrant(self, name: str, kind: str, pattern: str, *, permit: Permit | None = None) -> Agent:
+        """Take a grant back, from the agent's next request on; raises NotFound if it does not have exactly this one."""
+        grant = grants.make_grant(kind, pattern)
+        self.agent(name)
+        with self._recorded_change(permit, "ungrant", name, kind=grant.kind, pattern=grant.pattern) as decision:
+            self.ledger.agents.ungrant(name, grant, decision)
+        return self.agent(name)
+
+    def grant_dispatched_project(self, caller: Caller, name: str, project: str, **meta: Any) -> None:
+        """Grant an agent the project that a task is dispatched for, unless it reaches it already.
+
+        The caller must be allowed to manage agents; that is a decision of its own, with its own row."""
+        with self.permit(caller, "agents.manage", name=name, **meta) as permit:
+            agent = self.agent(name)
+            receiver = Caller(agent=agent.name, role=agent.role, tenant=agent.tenant, grants=agent.grants)
+            if not grants.is_granted(self.role(agent.role), receiver, grants.PROJECT, project):
+                self.grant(name, grants.PROJECT, project, permit=permit)
+
+    def has_agents(self) -> bool:
+        """Return whether there is any agent, also one that was revoked."""
+        return self.ledger.agents.exist()
+
+    def first_token(self, token: str | None = None) -> str | None:
+        """Add the operator and return its token if there is no agent yet, else None. Of concurrent callers, one gets it.
+
+        The token is a new one, or the one given."""
+        new, now = tokens.make_token() if token is None else tokens.parse_token(token), int(dates.clock())
         with self._recorded_change(None, "add", OPERATOR, new, of_role=OPERATOR) as decision:
             is_first = self.ledger.agents.add_first(OPERATOR, role=OPERATOR, token=new.stored, now=now, decision=decision)
         return new.token if is_first else None
@@ -229,6 +372,10 @@ class AccessGate:
     def agents(self) -> list[Agent]:
         """Return all agents by name."""
         return self.ledger.agents.list()
+
+    def usage(self, agents: list[Agent]) -> dict[str, dict[str, Any]]:
+        """Return, for each of these agents by name, how much of its quota is used."""
+        return describe_usage(self.config, {agent.name: self.role(agent.role) for agent in agents}, self.ledger)
 
     # --- roles ----------------------------------------------------------------------------------------------------
 
@@ -255,9 +402,19 @@ class AccessGate:
         raise UsageError(f"there is no role {str(name)[:60]!r}", f"One of: {known}; or write {self._roles.path('NAME')}")
 
 
+def _grant_command(kind: str, agent: str) -> Term:
+    """Return the command that grants an agent something of this kind."""
+    if kind == grants.PROJECT:
+        return command("agent grant {} project PATTERN", agent)
+    if kind == grants.SESSION:
+        return command("agent grant {} session PATTERN", agent)
+    return command("agent grant {} repository PATTERN", agent)
+
+
 def _make_decision(caller: Caller, action: str, outcome: str, meta: dict[str, Any]) -> Decision:
     token = {"token": caller.token} if caller.token else {}
-    metadata = {**meta, **token, "role": caller.role}
+    address = {"address": caller.address} if caller.address else {}
+    metadata = {**meta, **token, **address, "role": caller.role}
     return Decision(agent=caller.agent, action=action, outcome=outcome, metadata=metadata, tenant=caller.tenant)
 
 

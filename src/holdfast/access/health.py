@@ -1,5 +1,5 @@
 """Find problems of the gateway for `doctor` and `/v1/check`: roles that cannot be read, agents without a role, decisions
-that are not in the audit, and an audit that was changed.
+that are not in the audit, an audit that was changed, and a database login that row-level security does not bind.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from holdfast.access.gate import LOG, AccessGate
 from holdfast.access.role_file import SUFFIX
 from holdfast.base import dates, failure_log
 from holdfast.errors import HoldfastError
+from holdfast.ledger.audit import target_id
 from holdfast.ledger.audit_chain import MARK_FILE
 from holdfast.ledger.audit_verify import compare_ends, verify_newest
 from holdfast.models import Finding
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.config import Config
 
 _WEEK = 7 * 86400
+SHIP_LOG = "ship.log"  # of failures to ship the audit
+_SHIP_SECONDS = 300  # after which a row should have been shipped
 
 
 def find_problems(config: Config) -> list[Finding]:
@@ -43,13 +46,24 @@ def find_gate_problems(
         roles = _find_role_problems(gate) if is_allowed("roles.read") else []
         agents = _find_agent_problems(gate) if is_allowed("agents.manage") else []
         audit = (
-            [*(_find_unrecorded(config) if all_tenants else []), *_find_chain_problems(gate)]
+            [*(_find_unrecorded(config) if all_tenants else []), *_find_chain_problems(gate), *_find_unshipped(gate)]
             if is_allowed("audit.read")
             else []
         )
-        return roles + agents + audit
+        login = _find_login_problem(config) if all_tenants and is_allowed("agents.manage") else []
+        return roles + agents + audit + login
     except HoldfastError as error:
         return [Finding(code="gateway", message=error.message, hint=error.fix, path="" if config.store else "ledger.db")]
+
+
+def _find_login_problem(config: Config) -> list[Finding]:
+    """Row-level security keeps tenants and agents apart; it does not bind a superuser."""
+    if not config.store:
+        return []
+    from holdfast import postgres
+
+    problem, fix = postgres.login_problem(postgres.make_settings(config, None, all_agents=True))
+    return [Finding(code="login", message=problem, hint=fix)] if problem else []
 
 
 def _find_role_problems(gate: AccessGate) -> list[Finding]:
@@ -110,6 +124,24 @@ def _find_chain_problems(gate: AccessGate) -> list[Finding]:
     return [
         Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant_name(gate))
     ]
+
+
+def _find_unshipped(gate: AccessGate) -> list[Finding]:
+    """Report rows that should have been shipped long ago, and why the last attempt failed."""
+    config, audit = gate.config, gate.ledger.audit
+    head = audit.read_head()
+    if not config.audit_ship or head is None:
+        return []
+    position = audit.read_position(target_id(config.audit_ship))
+    oldest = next(audit.iterate_rows(position + 1, most=1), None) if position < head.count else None
+    if oldest is None or oldest.time > dates.format_milliseconds(dates.clock() - _SHIP_SECONDS):
+        return []
+    failures = failure_log.read(config.home, SHIP_LOG)
+    why = f": {failures[-1].message}" if failures else "; is the gateway running?"
+    count = f"{head.count - position:,} rows of the audit" if head.count - position > 1 else "1 row of the audit"
+    message = f"{count} wait to be shipped, the oldest since {oldest.time}{why}"
+    hint = failures[-1].fix if failures else "Start the gateway, or take audit.ship out of the settings"
+    return [Finding(code="audit_ship", message=message, hint=hint, tenant=_tenant_name(gate))]
 
 
 def _tenant_name(gate: AccessGate) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from holdfast.base.record import Record
 from holdfast.models import SCOPES
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.ledger.agents import Grant
+
 ACTIONS = (
     "agent.memory.read",  # recall, get, list, history, facts, graph, brief, boot, expand, status
     "agent.memory.write",  # store, import, fact, log, transcripts, forget, clear, restore, files, scaffold
@@ -16,11 +20,15 @@ ACTIONS = (
     "agents.manage",
     "roles.read",
     "metrics.read",  # counts and times, for a scraper
-    "github.review",
+    "github.review",  # all of the next three
+    "github.review.comment",
+    "github.review.approve",
+    "github.review.request_changes",
     "dispatch",
     "done.read",
     "done.write",
 )
+RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that are about no role: nobody can be allowed them
 EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
 SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
@@ -28,12 +36,15 @@ STRICT = ("memory.purge", "memory.export", "agents.manage")  # never done withou
 
 
 class Caller(Record):
-    """An authenticated caller. `token` is the public part of its token, never the secret."""
+    """An authenticated caller. `token` is the public part of its token, never the secret; `grants` are the agent's own, and
+    `address` is the client's."""
 
     agent: str
     role: str
     tenant: str = "default"
     token: str = ""
+    grants: tuple[Grant, ...] = ()
+    address: str = ""
 
     @property
     def is_person(self) -> bool:
@@ -41,13 +52,43 @@ class Caller(Record):
         return self.role == OPERATOR
 
 
+class Quota(Record):
+    """How much an agent may keep, and how often it may ask. 0 is without limit; None is what the settings say."""
+
+    notes: int | None = None
+    bytes: int | None = None
+    requests: int | None = None  # on a day, in UTC
+
+
 class Role(Record):
-    """The actions and scopes that a role allows. An empty list allows nothing."""  # published in openapi.json
+    """The actions and scopes that a role allows, and the projects, sessions and repositories that all its agents reach.
+
+    An empty list allows nothing."""  # published in openapi.json
 
     name: str
     skills: tuple[str, ...] = ()
     allowed_actions: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
+    quota: Quota = Quota()
+
+
+def is_unlimited(role: Role) -> bool:
+    """Return whether a role has every action and reaches everything; only the operator's may."""
+    return role.name == OPERATOR and EVERYTHING in role.allowed_actions
+
+
+def has_action(role: Role, action: str) -> bool:
+    """Return whether a role names an action, or one that it is part of: `github.review` allows `github.review.approve`."""
+    return action in role.allowed_actions or any(action.startswith(f"{one}.") for one in role.allowed_actions)
+
+
+def may_try(role: Role, action: str) -> bool:
+    """Return whether a role names an action or a part of it: the body of the request says which one is meant."""
+    parts = [one for one in ACTIONS if one == action or one.startswith(f"{action}.")]
+    return any(not denial_reason(role, one, None) for one in parts)
 
 
 def denial_reason(role: Role | None, action: str, scope: str | None) -> str:
@@ -58,7 +99,7 @@ def denial_reason(role: Role | None, action: str, scope: str | None) -> str:
         return "its role is unknown or cannot be read"
     if action not in ACTIONS:
         return "there is no such action"
-    if action not in role.allowed_actions and not (EVERYTHING in role.allowed_actions and role.name == OPERATOR):
+    if not has_action(role, action) and not is_unlimited(role):
         return "its role does not name this action"
     if scope is not None and (scope not in SCOPES or scope not in role.scopes):
         return f"its role does not reach the scope {scope}"

@@ -1,4 +1,4 @@
-"""Parse a role file: YAML with a name, skills, actions and scopes, and nothing else. Errors name the line.
+"""Parse a role file: YAML with a name, skills, actions, scopes and grants, and nothing else. Errors name the line.
 
 A file with any error is not a role at all: half of a role might allow what the other half forbids.
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import os
 import stat
 
-from holdfast.access.policy import ACTIONS, EVERYTHING, OPERATOR, Role
+from holdfast.access.grants import PROJECT, REPOSITORY, SESSION, make_grant
+from holdfast.access.policy import ACTIONS, EVERYTHING, OPERATOR, Quota, Role
 from holdfast.base.ids import KEY_PATTERN
-from holdfast.errors import ConfigError, from_os
+from holdfast.errors import ConfigError, UsageError, from_os
 from holdfast.models import SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FIELDS = ("name", "skills", "allowed_actions", "scopes")
+_GRANTS = {"projects": PROJECT, "sessions": SESSION, "repositories": REPOSITORY}  # the fields that name patterns
+FIELDS = ("name", "skills", "allowed_actions", "scopes", *_GRANTS, "quota")
+_QUOTA_FIELDS = ("notes", "bytes", "requests")
+_MAX_QUOTA = 10**15
 SUFFIX = ".yaml"
 _MAX_BYTES, _MAX_BRACKETS, _MAX_VALUES = 16 * 1024, 100, 200
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -52,7 +56,39 @@ def parse(text: str, path: str = "role") -> Role:
     for line, word in scopes:
         if word not in SCOPES:
             raise _make_error(path, line, f"there is no scope {word[:60]!r}", f"One of: {', '.join(SCOPES)}")
-    return Role(name, *[tuple(dict.fromkeys([word for _, word in words])) for words in (skills, actions, scopes)])
+    grants = {field: _read_patterns(fields.get(field), path, field) for field in _GRANTS}
+    lists = [tuple(dict.fromkeys([word for _, word in words])) for words in (skills, actions, scopes)]
+    return Role(name, lists[0], lists[1], lists[2], quota=_read_quota(fields.get("quota"), path), **grants)
+
+
+def _read_patterns(node: Any, path: str, field: str) -> tuple[str, ...]:
+    """Return the patterns of a field, each once."""
+    patterns: dict[str, None] = {}
+    for line, word in _read_list(node, path, field):
+        try:
+            patterns[make_grant(_GRANTS[field], word).pattern] = None
+        except UsageError as error:
+            raise _make_error(path, line, error.message, error.fix) from None
+    return tuple(patterns)
+
+
+def _read_quota(node: Any, path: str) -> Quota:
+    """Return the quota of a role; a limit that it does not name is that of the settings."""
+    if node is None:
+        return Quota()
+    fix = "Such as `quota: {notes: 1000, bytes: 10000000, requests: 50000}`; 0 is without limit"
+    if node.id != "mapping":
+        raise _make_error(path, node.start_mark.line + 1, "quota must be a mapping", fix)
+    limits: dict[str, int] = {}
+    for key, value in node.value:
+        line, name = _read_scalar(key, path, "a limit")
+        _, text = _read_scalar(value, path, name)
+        if name not in _QUOTA_FIELDS or name in limits:
+            raise _make_error(path, line, f"not a limit, or named twice: {name[:60]!r}", fix)
+        if not (text.isascii() and text.isdecimal()) or int(text[:20]) > _MAX_QUOTA:
+            raise _make_error(path, line, f"{name} must be a whole number, not {text[:60]!r}", fix)
+        limits[name] = int(text)
+    return Quota(**limits)
 
 
 def _check_action(path: str, line: int, word: str, name: str) -> None:

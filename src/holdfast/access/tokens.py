@@ -19,6 +19,17 @@ _TOKEN = pattern(r"hf_([0-9a-z]{8})_[A-Za-z0-9_-]{43}\Z")
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
+class RejectedToken(Unauthenticated):
+    """A token that is not accepted, and why: it is missing, invalid, expired or revoked.
+
+    `id` is the public part of one that looks like ours. The agent and the tenant are known if the token was valid once."""
+
+    def __init__(self, problem: str, reason: str, *, id: str = "", agent: str = "", tenant: str = "") -> None:
+        fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
+        super().__init__(problem, fix)
+        self.reason, self.id, self.agent, self.tenant = reason, id, agent, tenant
+
+
 class NewToken(Record):
     """A new token, which is shown once, and the form in which it is stored."""
 
@@ -37,6 +48,11 @@ def make_token() -> NewToken:
     return NewToken(token, TokenDigest(id, digest(token)))
 
 
+def parse_token(token: str) -> NewToken:
+    """Return a token that was made elsewhere, in the form in which it is stored; raises Unauthenticated."""
+    return NewToken(token, TokenDigest(parse_token_id(token), digest(token)))
+
+
 def digest(token: str) -> bytes:
     """Return the digest that is stored instead of a token."""
     return sha256(token.encode("ascii")).digest()
@@ -46,16 +62,10 @@ def parse_token_id(token: object) -> str:
     """Return the public part of a token; raises Unauthenticated if it does not look like one."""
     match = _TOKEN.match(token) if isinstance(token, str) else None
     if match is None:
-        raise invalid_token_error("no token, or nothing that looks like one")
+        raise RejectedToken("no token, or nothing that looks like one", "invalid")
     return str(match[1])
 
 
 def matches(token: str, stored: bytes) -> bool:
     """Return whether a token has this digest, in constant time."""
     return hmac.compare_digest(digest(token), stored)
-
-
-def invalid_token_error(problem: str) -> Unauthenticated:
-    """Return the error for a token that is not accepted."""
-    fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
-    return Unauthenticated(problem, fix)

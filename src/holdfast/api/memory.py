@@ -8,7 +8,7 @@ from holdfast import config as configuration
 from holdfast.api.interface import MemoryInterface, copy_docstrings
 from holdfast.base import dates
 from holdfast.context.caller import Context, convert_errors, typed_errors
-from holdfast.errors import UsageError
+from holdfast.errors import UsageError, default_words
 from holdfast.models import SEARCH_MODES, Cleared, Forgotten, Progress, Stored
 from holdfast.safety import validate
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
     from holdfast.context.caller import Tags, When
+    from holdfast.errors import Wording
     from holdfast.models import (
         Answer,
         Fact,
@@ -84,6 +85,7 @@ class Memory(MemoryInterface):
         cwd: str | os.PathLike[str] | None = None,
         progress: Progress | None = None,
         config: configuration.Config | None = None,
+        words: Wording = default_words,  # how texts for models name commands; an interface may have its own
     ) -> None:
         self.config = config or configuration.load(home)
         project = self.config.project if project is None else project  # an empty one is an error, not none
@@ -96,6 +98,7 @@ class Memory(MemoryInterface):
             origin=origin,
             cwd=os.fspath(cwd) if cwd is not None else None,
             progress=progress or Progress(),
+            words=words,
         )
 
     # --- writing -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from copy import copy
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from holdfast.base import tracing
 from holdfast.errors import HoldfastError, Unsure
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class BatchQueue(Generic[Item, Result]):
 
     def submit(self, item: Item) -> Result:
         """Write the item, alone or in a batch, and return its result or raise its error."""
+        with tracing.span("write_queue.submit"):
+            return self._submit(item)
+
+    def _submit(self, item: Item) -> Result:
         entry = _Entry[Item, Result](item, Condition(self._lock))
         with self._lock:
             self._waiting.append(entry)

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 import urllib3
 from urllib3.exceptions import ClosedPoolError, ConnectTimeoutError, HTTPError, LocationValueError, NewConnectionError
 
+from holdfast.base import tracing
 from holdfast.base.record import Record
 from holdfast.errors import ConfigError, Unreached
 
@@ -160,7 +161,11 @@ class HttpClient:
         """Send a request and return its response as soon as its headers are there."""
         total = self._timeout.total
         deadline = None if total is None else time.monotonic() + total
-        response = self._send(method, target, body, {"User-Agent": urllib3.util.SKIP_HEADER, **(headers or {})})
+        with tracing.span(
+            method, is_client=True, http__request__method=method, server__address=self._url.hostname or ""
+        ) as span:  # fmt: skip
+            response = self._send(method, target, body, {"User-Agent": urllib3.util.SKIP_HEADER, **(headers or {})})
+            span.set_attribute("http.response.status_code", response.status)
         return StreamedResponse(response, self._max_bytes, deadline)
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ def derive_key(text: str) -> str:
     The same text always gives the same key. Unless the text is a few plain ASCII words, the key ends with a short hash, so that
     different texts get different keys.
     """
-    words = _WORD.findall(_to_ascii(text.lower()))
+    words = _WORD.findall(to_ascii(text.lower()))
     stem = "-".join(words[:6])[:48].strip("-")
     if stem and " ".join(words) == text.lower() and "-".join(words) == stem:
         return stem
@@ -103,7 +103,8 @@ def file_fingerprint(file_id: FileId, name: str) -> int:
     return hash((*file_id, zlib.crc32(name.encode("utf-8", "surrogateescape"))))
 
 
-def _to_ascii(text: str) -> str:
+def to_ascii(text: str) -> str:
+    """Return the text without accents and without characters that are not ASCII."""
     if text.isascii():
         return text
     import unicodedata

@@ -53,6 +53,13 @@ _FLAG = "\U0001f3f4"
 _REGIONS = ("gbeng", "gbsct", "gbwls")  # whose flags are spelled with tag characters
 _FLAGS = tuple(["".join([chr(0xE0000 + ord(letter)) for letter in region]) + "\U000e007f" for region in _REGIONS])
 
+# control and format characters, separators, and spaces other than the ordinary one: a class that JSON Schema has too
+UNPRINTABLE = (
+    r"\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680\u180e\u2000-\u200f\u2028-\u202f"
+    r"\u205f-\u2064\u2066-\u206f\u3000\ufeff\ufff9-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+)
+_UNPRINTABLE = pattern(rf"[{UNPRINTABLE}\ud800-\udfff]")
 _WORD = pattern(r"[^\W\d_]+")
 _GREEK = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχ")  # letters that look like Latin ones; µs and Δx are ordinary notation
 
@@ -76,6 +83,11 @@ def is_plain(text: str) -> bool:
         return False
     data = text.encode()
     return not any(lead in data for lead in _PRINTABLE_LEADS)
+
+
+def is_printable(text: str) -> bool:
+    """Return whether a text is one line without control and format characters, whatever Unicode's version of this Python."""
+    return text.isprintable() or not _UNPRINTABLE.search(text)
 
 
 def find_kinds(text: str, *names: str | None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ _DIFF = Option("--diff", "", "show every file in full, also those that are new")
 _REDACT = Option("--redact", "", "keep it with [REDACTED:rule] in place of a secret; otherwise it is refused")
 _ALLOW_SECRET = Option("--allow-secret", "WHY", "keep a secret as it is; that you did and why is recorded")
 _KEY = Arg("KEY", "the note's key", completion="keys")
+_GRANT_KIND = Arg("KIND", "project, session or repository")
 _AGENT = Arg("NAME", "which agent", completion="agents")
 _SESSION = Option("--session", "ID", "without a key: the transcript of this session")
 _CLIENT = Option("--client", "NAME", "with --session: only of this program")
@@ -322,8 +323,16 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                     "--allow-host", "NAME", "a name it goes by besides loopback's; give it again for several", repeatable=True
                 ),
                 Option("--allow-origin", "ORIGIN", "pages that may ask, such as https://a.example", repeatable=True),
-                Option("--workers", "N", "so many processes on one port; limits and counts are each one's", is_integer=True),
+                Option(
+                    "--trusted-proxy", "NETWORK", "a proxy whose X-Forwarded-For names the client, such as 10.0.0.0/8",
+                    repeatable=True,
+                ),
+                Option("--workers", "N", "so many processes on one port; limits are each one's", is_integer=True),
                 Option("--json-logs", "", "the log as JSON also on a terminal"),
+                Option(
+                    "--operator-token-file", "PATH",
+                    "the first operator's token is read from this file, or written there if the file is missing",
+                ),
             ),
             example="holdfast serve --port 0",
         ),
@@ -350,8 +359,11 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             options=(
                 Option("--role", "ROLE", "what it may do: code-review-engineer, secretary, operator, or one of your own"),
                 Option("--days", "N", "the token ends after so many; otherwise it does not", is_integer=True),
+                Option("--project", "PATTERN", "a project it reaches, such as acme-*; give it again for more", repeatable=True),
+                Option("--session", "PATTERN", "a session it reaches beside its own; likewise", repeatable=True),
+                Option("--repository", "PATTERN", "a repository it may review, such as acme/*; likewise", repeatable=True),
             ),
-            example="holdfast agent add reviewer --role code-review-engineer --days 90",
+            example="holdfast agent add reviewer --role code-review-engineer --repository 'acme/*' --days 90",
         ),
         Command("agent list", "agents:list_agents", "who may come in, in which role", example="holdfast agent list"),
         Command(
@@ -365,6 +377,20 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
         Command(
             "agent revoke", "agents:revoke_agent", "end every token of an agent, at once; what it has kept stays",
             args=(_AGENT,), options=(_YES,), example="holdfast agent revoke reviewer",
+        ),
+        Command(
+            "agent grant", "agents:add_grant", "let an agent reach a project, session or repository",
+            args=(_AGENT, _GRANT_KIND, Arg("PATTERN", "its name; * is any number of characters")),
+            example="holdfast agent grant reviewer project 'acme-*'",
+        ),
+        Command(
+            "agent ungrant", "agents:remove_grant", "take a grant back, from the agent's next request on",
+            args=(_AGENT, _GRANT_KIND, Arg("PATTERN", "exactly as it was granted")),
+            example="holdfast agent ungrant reviewer project 'acme-*'",
+        ),
+        Command(
+            "agent grants", "agents:list_grants", "what an agent reaches: its grants and those of its role", args=(_AGENT,),
+            example="holdfast agent grants reviewer",
         ),
         Command("role list", "agents:list_roles", "what each role may do", example="holdfast role list"),
         Command(
@@ -385,12 +411,26 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
         ),
         Command(
             "audit verify", "ledger:verify_audit", "whether any row was changed, put in or taken out; exit 1 if so",
-            options=(Option("--known", "HEAD", "a head that was printed before: all up to it must still be the same"),),
+            options=(
+                Option("--known", "HEAD", "a head that was printed before: all up to it must still be the same"),
+                Option("--file", "FILE", "an exported or shipped file instead of the ledger; - for stdin"),
+            ),
             example="holdfast audit verify",
         ),
         Command(
-            "audit export", "ledger:export_audit", "every row, oldest first, as a line of JSON",
-            example="holdfast audit export",
+            "audit export", "ledger:export_audit", "rows, oldest first, each as a line of JSON that can be verified elsewhere",
+            options=(
+                Option("--since", "DATE", "from then on"), Option("--until", "DATE", "before then"),
+                Option("--format", "FORMAT", "jsonl, which is the only one", choices=("jsonl",)),
+                Option("--output", "FILE", "a new file instead of stdout"),
+            ),
+            example="holdfast audit export --since 2026-05-01",
+        ),
+        Command(
+            "audit prune", "ledger:prune_audit",
+            "remove rows that are older than a date, with a signed checkpoint that proves what was removed",
+            options=(Option("--before", "DATE", "remove rows before then; those of the last 7 days always stay"), _YES),
+            example="holdfast audit prune --before 2026-01-01",
         ),
         Command(
             "done list", "ledger:list_done",

@@ -116,7 +116,8 @@ def _set_value(arguments: ParsedArguments, option: Option, value: object) -> Non
     if option.is_integer:
         value = _parse_integer(str(value), option.name)
     if option.repeatable:
-        arguments.values.setdefault(option.field, []).append(value)
+        known = arguments.values.get(option.field)  # no list if an option for all commands has the same name
+        arguments.values[option.field] = [*known, value] if isinstance(known, list) else [value]
     else:
         arguments.values[option.field] = value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import errors
+from holdfast.base import tracing
 from holdfast.context.purge_filter import PurgeFilter
 from holdfast.context.sync import ListingWriter, Sync
 from holdfast.errors import Disabled, NoScope, Template, UsageError, from_os, phrase
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from holdfast.config import Config
+    from holdfast.errors import Wording
     from holdfast.index.interface import Index
     from holdfast.ledger.interface import Ledger
     from holdfast.search.hybrid import HybridSearch
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
     Tags = str | list[str] | tuple[str, ...] | set[str] | None
     When = object
+
+
+_NOT_TRACED = ("__init__", "close")
 
 
 class Backend:
@@ -98,9 +103,11 @@ class Context:
 
     def __init__(
         self, config: Config, *, project: str | None, session: str | None, agent: str | None, client: str | None,
-        origin: str, cwd: str | None, progress: Progress, backend: Backend | None = None, write_queue: WriteQueue | None = None,
+        origin: str, cwd: str | None, progress: Progress, words: Wording = errors.default_words,
+        backend: Backend | None = None, write_queue: WriteQueue | None = None,
     ) -> None:  # fmt: skip
         self.config = config
+        self.words = words  # how the interface of this caller names commands in texts for models
         self.session = validate.check_name(session, "session id") if session else None
         self.agent = validate.check_name(agent, "agent name") if agent else None
         self.client = validate.check_line(client, "client's name", 100) if client else None
@@ -114,11 +121,14 @@ class Context:
         self.source_cache: dict[tuple[str, tuple[str, ...]], Source] = {}  # by origin and `made_from`
         self.write_queue = write_queue  # of a server: concurrent stores share one flush
         self._use(backend or open_backend(config, agent=self.agent, all_agents=self.origin == "user", progress=progress))
+        if backend is None:
+            self.backend.purge_filter.related = self._other_folders_of_project
 
     def _use(self, backend: Backend) -> None:
         self.backend = backend
         self.store, self.index, self.ledger = backend.store, backend.index, backend.ledger
-        self.sync, self.purge_filter = backend.sync, backend.purge_filter
+        self.sync = backend.sync
+        self.purge_filter = PurgeFilter(self.ledger, self._other_folders_of_project)
 
     def with_backend(self, backend: Backend) -> Context:
         """Return the same caller on another backend of the same memory."""
@@ -212,6 +222,11 @@ class Context:
             raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
         return scopes
 
+    def _other_folders_of_project(self, folder: str) -> list[str]:
+        """Return the folders of the other ids of the caller's project, if this is the folder of one of its ids."""
+        folders = [f"projects/{id}" for id in self._project or ()]
+        return [other for other in folders if other != folder] if folder in folders else []
+
     def _older_projects(self) -> list[Scope]:
         return [Scope("project", id) for id in self.project_ids()[1:]]
 
@@ -256,7 +271,9 @@ class Context:
 
     def hybrid_search(self) -> HybridSearch:
         """Return hybrid search with the models that the settings name."""
-        return self.backend.hybrid_search()
+        search = self.backend.hybrid_search()
+        search.words = self.words
+        return search
 
     def close(self) -> None:
         """Close the open handles; what was stored is on disk already."""
@@ -264,23 +281,26 @@ class Context:
 
 
 def typed_errors(cls: type[T]) -> type[T]:
-    """Let the public methods of a class raise errors of the operating system as Holdfast's own errors."""
+    """Let the public methods of a class raise errors of the operating system as Holdfast's own errors, and trace them."""
     for name, method in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
             continue
         if isinstance(method, property):
             setattr(cls, name, property(convert_errors(method.fget), doc=method.__doc__))
         elif callable(method):
-            setattr(cls, name, convert_errors(method))
+            setattr(cls, name, convert_errors(method, "" if name in _NOT_TRACED else f"{cls.__name__.lower()}.{name}"))
     return cls
 
 
-def convert_errors(method: Any) -> Any:
-    """Let a function raise errors of the operating system as Holdfast's own errors."""
+def convert_errors(method: Any, span: str = "") -> Any:
+    """Let a function raise errors of the operating system as Holdfast's own errors, in a span of this name."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return method(*args, **kwargs)
+            if not span:
+                return method(*args, **kwargs)
+            with tracing.span(span):
+                return method(*args, **kwargs)
         except OSError as error:
             raise from_os(error) from error
 

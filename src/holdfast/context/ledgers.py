@@ -44,9 +44,12 @@ class Ledgers:
             oldest.close()  # a thread that still uses it opens it again
         return ledger
 
+    def list_open(self) -> list[Ledger]:
+        """Return those that were used, and not closed since to make room for others."""
+        with self._guard:
+            return list(self._open.values())
+
     def close(self) -> None:
         """Close all of them."""
-        with self._guard:
-            ledgers = list(self._open.values())
-        for ledger in ledgers:
+        for ledger in self.list_open():
             ledger.close()

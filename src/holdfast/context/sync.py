@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
     from holdfast.index.sqlite import SqliteIndex
+    from holdfast.models import Version
     from holdfast.store.changes import ChangeDetector, FolderChange
     from holdfast.store.files import FileStore
     from holdfast.store.interface import FileContent, Store
@@ -88,6 +89,7 @@ class Sync:
         self._purge_filter, self._listing = purge_filter, listing
         self._progress, self._lock_seconds = progress, lock_seconds
         self._prepared: set[str] = set()  # scopes that `prepare_scope` has seen
+        self._all_prepared = False  # whether it has seen all of them
         self._unlisted: set[str] = set()  # scopes whose notes changed since their index.md was written
         self._without_listing: set[str] = set()  # scopes with no index.md that cannot have one, or have no notes
         self._generation = 0  # of the index, at the last refresh
@@ -171,6 +173,7 @@ class Sync:
         """Assume nothing about the index: it was lost."""
         self.changes.reset()
         self._prepared.clear()
+        self._all_prepared = False
 
     def close(self) -> None:
         self.changes.close()
@@ -188,6 +191,13 @@ class Sync:
         except (IndexReset, Busy, DiskTrouble):
             self.reset()
 
+    def prepare_all_scopes(self) -> None:
+        """Index the notes of every scope that the index does not know, so that its sums are those of all notes."""
+        if not self._all_prepared:
+            for scope in self._store.list_scopes():
+                self.prepare_scope(scope)
+            self._all_prepared = True
+
     def update(self, change: Callable[[], object]) -> None:
         """Index what was just stored; if the index cannot take it now, the next refresh finds it in the store."""
         try:
@@ -201,10 +211,25 @@ class Sync:
 
         entries = []
         for one in written:
-            newest_only = one.replaced is not None
-            entry = note_entry(one.scope.folder, one.name, one.note, one.file_id, newest_only=newest_only)
+            folder = one.scope.folder
+            if one.replaced is not None:
+                entry = note_entry(folder, one.name, one.note, one.file_id, newest_only=True)
+            else:
+                older = self._read_older(folder, "notes", one.name, one.note)
+                entry = note_entry(folder, one.name, one.note, one.file_id, older=older)
             entries.append((entry, one.replaced))
         self._put(entries)
+
+    def _read_older(self, scope: str, part: str, name: str, note: ParsedNote) -> list[Version] | None:
+        """Return the versions of a note in history files, newest first; None if the index has them."""
+        older = note.header.older
+        if older is None:
+            return []
+        if self._index.has_older_versions(scope, part, name, note.header.id, older.versions):
+            return None
+        from holdfast.store.note_history import older_versions
+
+        return [place.version for place in older_versions(self._store, scope, note)]
 
     def index_file(self, scope: str, name: str, written: FileContent) -> None:
         """Index a file that was just written."""
@@ -348,7 +373,7 @@ class Sync:
             return self._describe_note(scope, part, entry.name, key, content)
         if b"\0" in content.data:
             return unreadable_entry(scope, part, entry.name, content.file_id, problem="")
-        if receipt := self._purge_filter.find_receipt("", [content.text()]):
+        if receipt := self._purge_filter.find_receipt(scope, [content.text()]):
             return unreadable_entry(scope, part, entry.name, content.file_id, problem=CAME_BACK + receipt)
         return file_entry(scope, entry.name, content.data, content.file_id, content.modified)
 
@@ -356,11 +381,17 @@ class Sync:
         from holdfast.index.entries import note_entry, unreadable_entry
 
         note = parse_note(content.data, content.modified)
+        try:
+            older = self._read_older(scope, part, name, note)
+        except HoldfastError as error:
+            return unreadable_entry(scope, part, name, content.file_id, problem=error.message)
         if self._purge_filter.any_purged():
             path = f"{scope}/notes/{archived_key or name[:-3]}"
-            if receipt := self._purge_filter.find_receipt(path, [version.text for version in list_versions(note)]):
+            if receipt := self._purge_filter.find_receipt(
+                path, [version.text for version in [*list_versions(note), *(older or [])]]
+            ):
                 return unreadable_entry(scope, part, name, content.file_id, problem=CAME_BACK + receipt)
-        return note_entry(scope, name, note, content.file_id, archived_as=archived_key)
+        return note_entry(scope, name, note, content.file_id, archived_as=archived_key, older=older)
 
     def _put(self, entries: list[tuple[IndexEntry, FileId | None]]) -> None:
         """Put entries into the index, except those of files that changed meanwhile."""

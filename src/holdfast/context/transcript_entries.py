@@ -8,7 +8,6 @@ from holdfast.base.ids import FileId
 from holdfast.formats import transcript
 from holdfast.index.entries import IndexEntry, Passage, unreadable_entry
 from holdfast.models import Source
-from holdfast.safety.trust import ROLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from holdfast.context.purge_filter import PurgeFilter
     from holdfast.index.interface import Index
     from holdfast.store.interface import Entry, Line, Transcript
+
+    _Sources = dict[tuple[str, str | None, str | None], Source]  # by role, agent and origin
 
 _BATCH_TURNS = 2_000
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -71,7 +72,7 @@ def read_entries(
     if position.offset and not (grew and _ends_as_known(transcript_file, position)):
         position = ReadPosition()
     header = _header(transcript_file)
-    sources = {role: _source(transcript_file.name, header, role) for role in transcript.ROLES}
+    sources: _Sources = {}
     batch: list[Line] = []
     size = 0
     for line in transcript_file.read_lines(Position(position.offset, position.lines)):
@@ -80,7 +81,7 @@ def read_entries(
         batch.append(line)
         size += len(line.data)
         if len(batch) >= _BATCH_TURNS or size >= _BATCH_BYTES:
-            passages = _passages(batch, position, header, sources, purge_filter)
+            passages = _passages(batch, position, header, transcript_file.name, sources, purge_filter)
             yield _entry(
                 scope,
                 transcript_file.name,
@@ -90,7 +91,7 @@ def read_entries(
                 header=header,
             )
             batch, size = [], 0
-    passages = _passages(batch, position, header, sources, purge_filter)
+    passages = _passages(batch, position, header, transcript_file.name, sources, purge_filter)
     yield _entry(scope, transcript_file.name, file_id=file_id, position=position, passages=passages, header=header)
 
 
@@ -99,7 +100,7 @@ def _ends_as_known(transcript_file: Transcript, position: ReadPosition) -> bool:
 
 
 def _passages(
-    lines: list[Line], position: ReadPosition, header: transcript.TranscriptHeader | None, sources: dict[str, Source],
+    lines: list[Line], position: ReadPosition, header: transcript.TranscriptHeader | None, name: str, sources: _Sources,
     purge_filter: PurgeFilter | None,
 ) -> list[Passage]:  # fmt: skip
     """Return a passage for each turn of these lines, and move the position past them."""
@@ -115,7 +116,10 @@ def _passages(
         turn = kept.get(number)
         if turn is not None:
             started = header.started if header else ""
-            passages.append(_passage(position.turns, turn, line, started, sources[turn.role]))
+            writer = turn.role, turn.agent, turn.origin
+            if writer not in sources:
+                sources[writer] = _source(name, header, transcript.origin_of(turn, header), turn.agent)
+            passages.append(_passage(position.turns, turn, line, started, sources[writer]))
         position.advance(line, position.turns + (turn is not None))
     return passages
 
@@ -152,11 +156,10 @@ def _passage(number: int, turn: transcript.TranscriptLine, line: Line, started: 
     )
 
 
-def _source(name: str, header: transcript.TranscriptHeader | None, role: str = "tool") -> Source:
-    """Return the source of a turn; the turns of an imported file may be anyone's."""
+def _source(name: str, header: transcript.TranscriptHeader | None, origin: str, agent: str | None = None) -> Source:
+    """Return the source of a turn or of the whole file."""
     client, session = (header.client, header.session) if header else ("", name)
-    origin = "import" if header is None or header.imported else ROLES[role]
-    return Source(origin, None, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
+    return Source(origin, agent, " ".join(client.split("\n")) or None, " ".join(session.split("\n")))
 
 
 def _entry(
@@ -186,7 +189,7 @@ def _entry(
         tags=(),
         created=updated,
         updated=updated,
-        source=_source(name, header),
+        source=_source(name, header, "import" if header is None or header.imported else "tool"),
         valid_from=None,
         valid_to=None,
         pinned=False,

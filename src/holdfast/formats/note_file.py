@@ -5,6 +5,7 @@ Parsing keeps every byte; writing changes only Holdfast's own parts.
     ---
     id: 01K9Z6V0M4Q2ABCD          fields, one line each as Holdfast writes them; anything else that people add is kept
     type: feedback
+    name: "Deploy Steps"          the key that a platform stored it under, if that is not a note key
     ---
     Always use pytest.            the current text
 
@@ -12,6 +13,9 @@ Parsing keeps every byte; writing changes only Holdfast's own parts.
     ## 2026-04-16T10:30:00Z to 2026-05-02T09:00:00Z
     <!-- holdfast:version {origin: agent} -->
     Use unittest.
+
+A note with many versions keeps the newest ones in its file. Its field `older` says how many more there are, and which file
+below `history/` has the last of them (see `history_file`).
 
 A line of text that looks like one of these markers gets a backslash in the file and loses it when read, so no text can forge
 history. `render(parse(text)) == text` for every text.
@@ -57,6 +61,14 @@ class NoteFile(Record):
     past: str
 
 
+class Older(Record):
+    """The versions of a note that are in history files, not in its own file."""
+
+    versions: int
+    bytes: int  # of these versions in all history files
+    file: str  # name of the history file with the last of them; it names the file before it
+
+
 class NoteHeader(Record):
     """The fields of the frontmatter that can be read; `problems` names the others."""
 
@@ -71,7 +83,9 @@ class NoteHeader(Record):
     pinned: bool = False
     restored: str = ""  # when it came back from the archive; retention counts from then
     problems: tuple[str, ...] = ()
+    name: str = ""  # the platform key that it was stored under; whether it fits the file's key is not checked here
     approved: tuple[str, str] | None = None  # when a person approved it, and the digest of the text they read
+    older: Older | None = None
 
     @property
     def trust(self) -> str:
@@ -151,6 +165,18 @@ def count_past_versions(file: NoteFile) -> int:
     return len(_SECTION.findall(file.past)) if file.past else 0
 
 
+def past_sections(file: NoteFile) -> list[str]:
+    """Return the older versions as they are in the file, newest first; each ends with one newline."""
+    if _detect_newline(file) != "\n":
+        return [render_section(version, "\n") for version in past_versions(file)]
+    starts = [section.start() for section in _SECTION.finditer(file.past)]
+    sections = []
+    for start, end in zip(starts, [*starts[1:], len(file.past)], strict=False):  # no start: no version
+        raw = file.past[start:end]
+        sections.append(raw[:-1] if end < len(file.past) and raw.endswith("\n\n") else _end_line(raw, "\n"))
+    return sections
+
+
 def past_version_lines(file: NoteFile) -> list[tuple[int, int]]:
     """Return the first and last line number of each older version, in the order of `past_versions`."""
     base = render(file.replace(past="")).count("\n") + 1
@@ -206,7 +232,7 @@ def replace_header(file: NoteFile, header: NoteHeader) -> NoteFile:
 def add_version(file: NoteFile, old: Version, header: NoteHeader, text: str) -> NoteFile:
     """Return the file with `text` as its current version and `old` first in its history; line endings stay."""
     newline = _detect_newline(file)
-    section = f"## {old.valid_from} to {old.closed}{newline}{_format_metadata(old)}{newline}{_escape(old.text)}{newline}"
+    section = render_section(old, newline)
     first = _SECTION.search(file.past)
     if first:
         past = f"{file.past[: first.start()]}{section}{newline}{file.past[first.start() :]}"
@@ -214,6 +240,21 @@ def add_version(file: NoteFile, old: Version, header: NoteHeader, text: str) -> 
         past = _end_line(file.past or HISTORY, newline) + section
     opening, closing = file.opening or f"---{newline}", _end_line(file.closing or "---", newline)
     return NoteFile(opening, _update_fields(header, file.fields, newline), closing, _escape(text) + newline * 2, past)
+
+
+def render_section(version: Version, newline: str) -> str:
+    """Return an older version as a file has it: heading, metadata and text."""
+    heading = f"## {version.valid_from} to {version.closed}"
+    return f"{heading}{newline}{_format_metadata(version)}{newline}{_escape(version.text)}{newline}"
+
+
+def keep_newest(file: NoteFile, count: int) -> NoteFile:
+    """Return the file with only its newest `count` older versions; `count` is at least 1."""
+    starts = [section.start() for section in _SECTION.finditer(file.past)]
+    if len(starts) <= count:
+        return file
+    newline, kept = _detect_newline(file), file.past[: starts[count]]
+    return file.replace(past=kept.removesuffix(newline) if kept.endswith(newline * 2) else kept)
 
 
 def _end_line(line: str, newline: str) -> str:
@@ -225,6 +266,7 @@ def _update_fields(header: NoteHeader, fields: Fields, newline: str) -> Fields:
     values = {
         "id": header.id,
         "type": header.type,
+        "name": frontmatter.format_value(header.name) if header.name else "",
         "tags": frontmatter.format_value(header.tags) if header.tags else "",
         "created": header.created,
         "updated": header.updated,
@@ -235,6 +277,7 @@ def _update_fields(header: NoteHeader, fields: Fields, newline: str) -> Fields:
         "valid_to": header.valid_to or "",
         "pinned": "true" if header.pinned else "",
         "restored": header.restored,
+        "older": _format_older(header.older),
     }
     kept: list[tuple[str, str]] = []
     for name, raw in fields:
@@ -281,6 +324,12 @@ def _list_source_fields(source: Source) -> dict[str, object]:
 
 def _format_approval(approved: tuple[str, str] | None) -> str:
     return frontmatter.format_value({"time": approved[0], "text": approved[1]}) if approved else ""
+
+
+def _format_older(older: Older | None) -> str:
+    if older is None:
+        return ""
+    return frontmatter.format_value({"versions": str(older.versions), "bytes": str(older.bytes), "file": older.file})
 
 
 def _format_metadata(version: Version) -> str:
@@ -358,6 +407,20 @@ def _parse_approval(value: Any) -> tuple[str, str]:
     return _parse_timestamp(value.get("time")), _parse_word(value["text"])
 
 
+def _parse_older(value: Any) -> Older:
+    from holdfast.formats.history_file import is_history_name
+
+    if isinstance(value, dict) and is_history_name(file := value.get("file")):
+        versions, size = value.get("versions", ""), value.get("bytes", "0")
+        if _is_count(versions) and _is_count(size) and int(versions):
+            return Older(int(versions), int(size), file)
+    raise ValueError("must be {versions: ..., bytes: ..., file: ...}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16
+
+
 def _parse_type(value: Any) -> str:
     if value not in TYPES:
         raise ValueError(f"one of {', '.join(TYPES)}")
@@ -379,6 +442,11 @@ def _parse_word(value: Any) -> str:
     return value
 
 
+def _parse_name(value: Any) -> str:
+    """Return any one line of text; people may use the field for something else, so other values are ignored."""
+    return value if isinstance(value, str) and value.isprintable() else ""
+
+
 def _parse_tag_list(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         return parse_tags(replace_invalid(value) if isinstance(value, str) else [replace_invalid(item) for item in value])
@@ -394,6 +462,7 @@ def _parse_flag(value: Any) -> bool:
 _PARSERS = {
     "id": _parse_word,
     "type": _parse_type,
+    "name": _parse_name,
     "tags": _parse_tag_list,
     "created": _parse_timestamp,
     "updated": _parse_timestamp,
@@ -404,4 +473,5 @@ _PARSERS = {
     "valid_to": _parse_timestamp,
     "pinned": _parse_flag,
     "restored": _parse_timestamp,
+    "older": _parse_older,
 }

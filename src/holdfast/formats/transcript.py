@@ -14,7 +14,7 @@ from holdfast.base.ids import digest, is_name
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import UsageError
-from holdfast.models import Turn
+from holdfast.models import ORIGINS, Turn, least_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ _ROLE_NAMES = {
     "developer": "system", "function": "tool", "info": "system", "error": "system", "warning": "system",
     **{role: role for role in ROLES},
 }  # fmt: skip
-_LINE_FIELDS = ("id", "role", "speaker", "time", "text")
+_LINE_FIELDS = ("id", "role", "speaker", "time", "text", "agent", "origin")
+_ROLE_ORIGINS = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
 # some clients return the tag escaped for JSON or for markup
 _TAG_REST = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:>|&gt;)(?:\\n|\n)?'
 _BRIEFING_OPEN = pattern(r"(?:<|&lt;)" + _TAG_REST)
@@ -52,7 +53,10 @@ _EPOCH_MS = 10**11  # a number above this counts milliseconds
 
 
 class TranscriptLine(Record):
-    """A turn as a caller gives it or a line stores it; `extra_fields` are not part of the format."""
+    """A turn as a caller gives it or a line stores it; `extra_fields` are not part of the format.
+
+    `agent` and `origin` are those of the token that the turn came with; None if it came without one, as from a hook.
+    """
 
     role: str
     text: str
@@ -61,6 +65,8 @@ class TranscriptLine(Record):
     speaker: str | None = None
     session: str | None = None
     extra_fields: Mapping[str, Any] = {}
+    agent: str | None = None
+    origin: str | None = None
 
 
 LIVE = "live"
@@ -108,7 +114,8 @@ def render_line(line: TranscriptLine) -> bytes:
         fields["speaker"] = line.speaker
     if line.time is not None:
         fields["time"] = line.time
-    return _encode_line({**fields, "text": line.text, **line.extra_fields})
+    writer = {"agent": line.agent, "origin": line.origin} if line.origin is not None else {}
+    return _encode_line({**fields, "text": line.text, **line.extra_fields, **writer})
 
 
 def render_purged_line(receipt: str) -> bytes:
@@ -128,7 +135,24 @@ def parse_line(line: bytes) -> TranscriptLine | None:
     if not isinstance(speaker, str | None) or not isinstance(time, str | None):
         return None
     extra_fields = {name: value for name, value in fields.items() if name not in _LINE_FIELDS}
-    return TranscriptLine(role, text, id=id, time=time, speaker=speaker, session=None, extra_fields=extra_fields)
+    agent, origin = _parse_writer(fields)
+    return TranscriptLine(
+        role, text, id=id, time=time, speaker=speaker, session=None, extra_fields=extra_fields, agent=agent, origin=origin
+    )
+
+
+def _parse_writer(fields: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the agent and the origin in a line; an origin that is not valid gets the least trust."""
+    agent, origin = fields.get("agent"), fields.get("origin")
+    if agent is None and origin is None:
+        return None, None
+    return (agent if isinstance(agent, str) and is_name(agent) else None), origin if origin in ORIGINS else ORIGINS[-1]
+
+
+def origin_of(line: TranscriptLine, header: TranscriptHeader | None) -> str:
+    """Return how far a turn is trusted: as its role and file say, and no more than the token that it came with."""
+    said = "import" if header is None or header.imported else _ROLE_ORIGINS[line.role]
+    return said if line.origin is None else least_trusted(said, line.origin)
 
 
 def is_complete_line(tail: bytes) -> bool:
@@ -349,6 +373,8 @@ def to_turn(line: TranscriptLine, header: TranscriptHeader, line_number: int, pa
         client=header.client,
         number=line_number - 2,
         citation=f"{path}:{line_number}-{line_number}",
+        agent=line.agent,
+        origin=origin_of(line, header),
     )
 
 

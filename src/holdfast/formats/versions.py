@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
+from holdfast.base.platform_keys import is_name_of
 from holdfast.base.record import Record
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import note_file
 from holdfast.formats.note_file import NoteFile, NoteHeader, replace_invalid
 from holdfast.models import ORIGINS, Note, Scope, Source, Version, least_trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.formats.history_file import OlderVersion
+    from holdfast.formats.note_file import Older
 
 
 class ParsedNote(Record):
@@ -19,7 +27,7 @@ class ParsedNote(Record):
     header: NoteHeader
     text: str
     lines: tuple[int, int]
-    past_count: int
+    past_count: int  # older versions, in this file and in history files
     is_checked: bool = False  # this process has just searched the text for secrets
 
     @property
@@ -40,8 +48,12 @@ def parse_note(data: bytes, modified: int) -> ParsedNote:
     updated = header.updated or header.created or format_timestamp(modified)
     header = header.replace(created=header.created or updated, updated=updated, valid_from=header.valid_from or updated)
     text, first = note_file.current_text(file), 1 + note_file.render_frontmatter(file).count("\n")
-    lines, past_count = (first, first + text.count("\n")), note_file.count_past_versions(file)
+    lines, past_count = (first, first + text.count("\n")), note_file.count_past_versions(file) + _count_older(header)
     return ParsedNote(data=data, file=file, header=header, text=text, lines=lines, past_count=past_count)
+
+
+def _count_older(header: NoteHeader) -> int:
+    return header.older.versions if header.older else 0
 
 
 def text_digest(text: str) -> str:
@@ -73,20 +85,42 @@ def to_note(scope: Scope, key: str, parsed: ParsedNote, quarantine: tuple[str, .
         version=parsed.digest,
         versions=parsed.past_count + 1,
         quarantined=parsed.trust in quarantine,
+        name=platform_key(key, parsed.header),
     )
 
 
+def platform_key(key: str, header: NoteHeader) -> str | None:
+    """Return the platform key that a note was stored under; None if its key is its own, or if the name does not fit the key."""
+    return header.name if header.name and is_name_of(header.name, key) else None
+
+
 def to_note_at(
-    scope: Scope, key: str, parsed: ParsedNote, *, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = ()
-) -> Note:
-    """Return the note as it was at `as_of`, as far as was recorded by `known_at`; raise NotFound if it had no version then."""
-    versions = list_versions(parsed)
-    position = find_version(versions, as_of, known_at)
+    scope: Scope, key: str, parsed: ParsedNote, *, as_of: str, known_at: str | None, quarantine: tuple[str, ...] = (),
+    older: Iterable[OlderVersion] = (),
+) -> Note:  # fmt: skip
+    """Return the note as it was at `as_of`, as far as was recorded by `known_at`; raise NotFound if it had no version then.
+
+    `older` are its versions in history files, newest first; they are read no further than needed.
+    """
+    read: list[Version] = []  # the versions that `find_version` has looked at
+    places: list[OlderVersion] = []
+
+    def iterate() -> Iterator[Version]:
+        for version in list_versions(parsed):
+            read.append(version)
+            yield version
+        for place in older:
+            read.append(place.version.replace(text=replace_invalid(place.version.text)))
+            places.append(place)
+            yield place.version
+
+    position = find_version(iterate(), as_of, known_at)
     if position is None:
         fix = Template(command("get {} --history", key), " shows them all")
         raise NotFound(f"{key!r} had no version at {as_of}", fix)
-    version = versions[position]
-    return to_note(scope, key, parsed).replace(
+    version, note = read[position], to_note(scope, key, parsed)
+    lines, path = (places[-1].lines, f"{scope.folder}/history/{places[-1].file}") if places else (None, note.path)
+    return note.replace(
         text=version.text,
         type=version.type,
         tags=version.tags,
@@ -94,21 +128,22 @@ def to_note_at(
         source=version.source,
         valid_from=version.valid_from,
         valid_to=version.until,
-        lines=_version_lines(parsed, position),
+        lines=_version_lines(parsed, position) if lines is None else lines,
+        path=path,
         quarantined=(version.source.trusted if position else parsed.trust) in quarantine,
     )
 
 
 def read_past_text(parsed: ParsedNote, number: int) -> tuple[str, tuple[int, int]]:
-    """Return the text and lines of an older version, counted from the oldest; ("", (0, 0)) if the file no longer has it."""
+    """Return the text and lines of an older version, counted from the oldest; ("", (0, 0)) if the file does not have it."""
     versions = list_versions(parsed)
-    position = len(versions) - 1 - number
+    position = parsed.past_count - number
     is_past = 0 < position < len(versions)
     return (versions[position].text, _version_lines(parsed, position)) if is_past else ("", (0, 0))
 
 
 def list_versions(parsed: ParsedNote) -> list[Version]:
-    """Return every version, newest first."""
+    """Return every version that is in the note's own file, newest first; see `note_history` for all versions."""
     past = note_file.past_versions(parsed.file)
     return [
         _current_version(parsed).replace(text=replace_invalid(parsed.text)),
@@ -116,7 +151,7 @@ def list_versions(parsed: ParsedNote) -> list[Version]:
     ]
 
 
-def find_version(versions: list[Version], as_of: str | None, known_at: str | None) -> int | None:
+def find_version(versions: Iterable[Version], as_of: str | None, known_at: str | None) -> int | None:
     """Return the position of the newest version that was valid at `as_of`, as far as was recorded by `known_at`."""
     moment = as_of or known_at or ""
     replaced: str | None = None
@@ -168,6 +203,13 @@ def lower_trust(parsed: ParsedNote, trust: str) -> ParsedNote:
     return _replace_header(parsed, parsed.header.replace(source=source, approved=None))
 
 
+def move_to_history(parsed: ParsedNote, kept: int, older: Older) -> ParsedNote:
+    """Return the note with its newest `kept` older versions; the others are in history files, as `older` says."""
+    file, header = note_file.keep_newest(parsed.file, kept), parsed.header.replace(older=older)
+    file = note_file.replace_header(file, header)
+    return _render(file, header, parsed.text, past_count=older.versions + kept, is_checked=parsed.is_checked)
+
+
 def _replace_header(parsed: ParsedNote, header: NoteHeader) -> ParsedNote:
     file = note_file.replace_header(parsed.file, header)
     return _render(file, header, parsed.text, past_count=parsed.past_count)
@@ -196,6 +238,7 @@ class Draft(Record):
     valid_to: str | None = None
     pinned: bool | None = None
     expected: str | None = None
+    name: str | None = None  # the platform key that the note key was derived from
     amends: bool | None = None  # the text is made from the previous one; None: unless a person wrote it
     redacted: tuple[str, ...] = ()  # rules whose names replace secrets
     allowed: str = ""  # the rules of secrets that a person wants to keep, and why
@@ -216,6 +259,7 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
         header = NoteHeader(
             id=new_id,
             type=draft.type or "project",
+            name=draft.name or "",
             tags=draft.tags or (),
             created=now,
             updated=now,
@@ -241,6 +285,7 @@ def compose(draft: Draft, old: ParsedNote | None, now: str, new_id: str) -> tupl
 def _next_header(draft: Draft, header: NoteHeader, now: str) -> NoteHeader:
     return header.replace(
         type=draft.type or header.type,
+        name=draft.name or header.name,
         tags=header.tags if draft.tags is None else draft.tags,
         updated=now,
         approved=None,
@@ -268,6 +313,7 @@ def _differs(draft: Draft, header: NoteHeader, text: str) -> bool:
     return (
         draft.text != text
         or draft.type not in (None, header.type)
+        or draft.name not in (None, header.name)
         or draft.tags not in (None, header.tags)
         or draft.pinned not in (None, header.pinned)
         or draft.valid_from not in (None, header.valid_from)

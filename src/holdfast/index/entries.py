@@ -7,7 +7,7 @@ from holdfast.base.ids import KEY_PATTERN, digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.markdown import find_title
 from holdfast.base.record import Record
-from holdfast.formats import frontmatter, note_file
+from holdfast.formats import frontmatter, note_file, versions
 from holdfast.formats.note_file import replace_invalid
 from holdfast.models import Fact, Scope, Source, Version
 
@@ -71,19 +71,32 @@ class IndexEntry(Record):
     trust: str = ""  # of a note: the origin whose trust its text has
     exposed: bool = False  # the text seems to contain a secret
     prose: bool = False  # the text says more than its facts
+    first_seq: int = 0  # number of the first passage; the versions before it are in history files, and indexed already
+    history_bytes: int = 0  # of a note: in its history files
+    is_partial: bool = False  # of a note: it has only the newest versions
+    platform_key: str | None = None  # of a note: the key that a platform stored it under
 
 
 def note_entry(
-    scope: str, name: str, parsed: ParsedNote, file_id: FileId, newest_only: bool = False, archived_as: str = ""
+    scope: str,
+    name: str,
+    parsed: ParsedNote,
+    file_id: FileId,
+    newest_only: bool = False,
+    archived_as: str = "",
+    older: list[Version] | None = None,
 ) -> IndexEntry:
     """Return the entry of a note file, with `newest_only` of its current and previous version only.
 
-    A file in the archive is named after its key and a time; pass its key as `archived_as`.
+    A file in the archive is named after its key and a time; pass its key as `archived_as`. `older` are the versions in history
+    files, newest first; None leaves out their passages, which the index has already.
     """
     key, part = (archived_as, "archive") if archived_as else (name.removesuffix(".md"), "notes")
     header, text = parsed.header, replace_invalid(parsed.text)
-    title = find_title(text, key)
+    platform_key = versions.platform_key(key, header)
+    title = find_title(text, platform_key or key)
     past = note_file.past_versions(parsed.file, 1 if newest_only else None) if parsed.past_count else []
+    counted = header.older.versions if header.older else 0
     facts = _find_facts(text, title, scope, path=f"{scope}/{part}/{name}", first_line=parsed.lines[0])
     return IndexEntry(
         scope=scope,
@@ -107,11 +120,15 @@ def note_entry(
         lines=parsed.lines,
         versions=parsed.past_count + 1,
         problem=_find_problems(key, parsed),
-        passages=_version_passages(key, title, parsed, past),
+        passages=_version_passages(_join_names(key, platform_key, title), parsed, past + (older or [])),
         facts=facts,
         trust=parsed.trust,
         exposed=_is_exposed(parsed),
         prose=bool(facts) and _has_prose(text),
+        first_seq=counted if older is None and not newest_only else 0,
+        history_bytes=header.older.bytes if header.older else 0,
+        is_partial=(newest_only and len(past) < parsed.past_count) or (older is None and counted > 0),
+        platform_key=platform_key,
     )
 
 
@@ -210,10 +227,15 @@ def split_sections(text: str) -> list[tuple[tuple[int, int], str]]:
     return sections
 
 
-def _version_passages(key: str, title: str, parsed: ParsedNote, past: list[Version]) -> tuple[Passage, ...]:
+def _join_names(key: str, platform_key: str | None, title: str) -> str:
+    """Return what a note is called: its key, and its title if it has one."""
+    called = platform_key or key.replace("-", " ")
+    return f"{called} {title if title != (platform_key or key) else ''}"
+
+
+def _version_passages(names: str, parsed: ParsedNote, past: list[Version]) -> tuple[Passage, ...]:
     """Return a passage for the current version and for each older one."""
     header, count = parsed.header, parsed.past_count
-    names = f"{key.replace('-', ' ')} {title if title != key else ''}"
     passages = [
         Passage(
             seq=count,

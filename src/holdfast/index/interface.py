@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry
     from holdfast.index.filters import SearchFilter
     from holdfast.index.results import (
+        AgentUsage,
         FileProblem,
         FolderFiles,
         FolderSize,
@@ -280,6 +281,12 @@ class Index(Protocol):
     def file_digest(self, scope: str, part: str, name: str) -> tuple[int, str] | None:
         """Return the inode and the digest of an indexed file, or None."""
 
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+
+    def agent_usage(self, agent: str) -> AgentUsage:
+        """Return how many notes an agent has, and the bytes of its notes and files."""
+
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""
 
@@ -303,8 +310,8 @@ class Index(Protocol):
     def reset_if_damaged(self) -> bool:
         """Check the whole index, reset it if it is damaged, and return whether it was."""
 
-    def list_texts(self, transcripts: bool) -> list[str]:
-        """Return every indexed text, with or without the turns of transcripts."""
+    def list_texts(self, transcripts: bool, scopes: Sequence[str] | None = None) -> list[str]:
+        """Return every indexed text, or those of some scopes, with or without the turns of transcripts."""
 
     def read_vectors(self, scope: str, part: str, files: list[str]) -> list[bytes]:
         """Return the numbers of every vector of these files, of all models."""

@@ -14,6 +14,7 @@ from holdfast.base.ids import FileId
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
+    AgentUsage,
     FileProblem,
     FolderFiles,
     FolderSize,
@@ -44,7 +45,7 @@ from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
@@ -410,6 +411,17 @@ class IndexQueries:
         file = self._find_file(scope, part, name)
         return (file.file_id.inode, file.digest) if file else None
 
+    def has_older_versions(self, scope: str, part: str, name: str, note_id: str, count: int) -> bool:
+        """Return whether the first `count` versions of this note are indexed."""
+        from holdfast.index.rows import has_older_rows  # not for a recall: it reads facts
+
+        return has_older_rows(self._find_file(scope, part, name), note_id, count)
+
+    def agent_usage(self, agent: str) -> AgentUsage:
+        """Return how many notes an agent has, and the bytes of its notes and files."""
+        row = self._row("agent_usage", agent=agent)
+        return AgentUsage(*map(int, row)) if row else AgentUsage()
+
     def has_note(self, scope: str, name: str, part: str = "notes") -> bool:
         """Return whether a file is indexed."""
         return self._find_file(scope, part, name) is not None
@@ -441,9 +453,11 @@ class IndexQueries:
 
     # --- checks ---------------------------------------------------------------------------------------------------------------
 
-    def list_texts(self, transcripts: bool) -> list[str]:
-        """Return every indexed text, with or without the turns of transcripts."""
-        return [str(text) for (text,) in self._rows("all_texts", transcripts=transcripts)]
+    def list_texts(self, transcripts: bool, scopes: Sequence[str] | None = None) -> list[str]:
+        """Return every indexed text, or those of some scopes, with or without the turns of transcripts."""
+        if scopes is None:
+            return [str(text) for (text,) in self._rows("all_texts", transcripts=transcripts)]
+        return [str(text) for (text,) in self._rows("texts_of_scopes", transcripts=transcripts, scopes=tuple(scopes))]
 
     def read_vectors(self, scope: str, part: str, files: list[str]) -> list[bytes]:
         """Return the numbers of every vector of these files, of all models."""

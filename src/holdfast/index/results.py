@@ -53,6 +53,13 @@ class Totals(Record):
     facts: int
 
 
+class AgentUsage(Record):
+    """What the notes and files of an agent add up to."""
+
+    notes: int = 0
+    bytes: int = 0  # with history files
+
+
 class IndexedFile(Record):
     """The row of one indexed file that a writer compares with the file in the store."""
 
@@ -63,6 +70,7 @@ class IndexedFile(Record):
     mix: int  # this file's share of its folder's fingerprint
     digest: str
     versions: int
+    note_id: str
 
     @property
     def file_id(self) -> FileId:
@@ -107,6 +115,7 @@ class NoteRow(Record):
     last_line: int
     digest: str
     versions: int
+    platform_key: str | None
     quarantined: int
     text: str
 
@@ -118,6 +127,7 @@ class NoteRow(Record):
             valid_from=self.valid_from, valid_to=self.valid_to, pinned=bool(self.pinned),
             path=f"{self.scope}/{self.part}/{self.name}", lines=(self.first_line, self.last_line), version=self.digest,
             versions=self.versions, quarantined=bool(self.quarantined), archived=self.part == "archive",
+            name=self.platform_key,
         )  # fmt: skip
 
 

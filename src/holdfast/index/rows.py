@@ -20,6 +20,7 @@ SKIP = "skip"  # nothing: it is indexed already, or the rows it continues are no
 ADD = "add"  # a file that was not indexed
 APPEND = "append"  # turns at the end of a transcript
 NEXT_VERSION = "next version"  # the current passage of a note becomes the past one, and a new one is added
+REPLACE_NEWEST = "replace newest"  # the versions in a note's own file; those in history files stay
 REPLACE = "replace"  # every row of the file
 
 
@@ -34,14 +35,26 @@ def plan_update(entry: IndexEntry, known: IndexedFile | None, replaced: FileId |
     if entry.kind == "session" and new < entry.versions and not continues:
         return SKIP
     if known is None:
-        return ADD
+        return SKIP if entry.first_seq else ADD
     if known.file_id == entry.file_id and known.digest == entry.digest:
         return SKIP
     if replaced is not None and known.file_id == replaced and known.versions + 1 == entry.versions:
         return NEXT_VERSION
-    if entry.kind == "note" and new < entry.versions:
+    if entry.first_seq and has_older_rows(known, entry.note_id, entry.first_seq):
+        return REPLACE_NEWEST
+    if entry.is_partial:
         return SKIP
     return APPEND if entry.kind == "session" and known.digest and continues else REPLACE
+
+
+def has_older_rows(known: IndexedFile | None, note_id: str, count: int) -> bool:
+    """Return whether the first `count` versions of this note are indexed: they are the same for as long as the note is."""
+    return known is not None and bool(known.digest) and known.note_id == note_id and known.versions > count
+
+
+def first_replaced(plan: str, entry: IndexEntry, known: IndexedFile) -> int:
+    """Return the number of the first passage that a plan removes."""
+    return known.versions - 1 if plan == NEXT_VERSION else entry.first_seq if plan == REPLACE_NEWEST else 0
 
 
 def passage_fields(id: int, doc: int, passage: Passage) -> dict[str, Any]:
@@ -67,8 +80,15 @@ def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, A
         "source": encode_source(entry.source), "valid_from": entry.valid_from, "valid_to": entry.valid_to,
         "pinned": entry.pinned, "touched": entry.touched, "first_line": entry.lines[0], "last_line": entry.lines[1],
         "versions": entry.versions, "trust": entry.trust, "exposed": entry.exposed, "facts": len(entry.facts),
-        "prose": entry.prose, "problem": entry.problem, "ino": signed(ino), "ctime": ctime, "size": size,
+        "prose": entry.prose, "platform_key": entry.platform_key, "problem": entry.problem, "ino": signed(ino),
+        "ctime": ctime, "size": size, "agent": find_owner(entry), "bytes": size + entry.history_bytes,
     }  # fmt: skip
+
+
+def find_owner(entry: IndexEntry) -> str:
+    """Return the agent whose quota a file counts for: the one that wrote it last, or the one that its scope belongs to."""
+    kind, _, name = entry.scope.partition("/")
+    return entry.source.agent or (name if kind == "agents" else "")
 
 
 def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:

@@ -32,7 +32,7 @@ EXISTS (SELECT 1 FROM fact b WHERE b.about = a.about AND b.named = a.named AND b
 
 -- name: {note_columns}
 f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
-  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+  d.first_line, d.last_line, d.digest, d.versions, d.platform_key, {quarantined}, p.text
 
 -- name: {fact_columns}
 a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
@@ -80,8 +80,11 @@ CREATE TABLE doc (
   problem    TEXT NOT NULL,
   trust      TEXT NOT NULL,                -- of a note: how far its text can be trusted,
   exposed    INTEGER NOT NULL,             -- and whether it seems to hold a secret
+  platform_key TEXT,                       -- of a note: the key that a platform stored it under, if that is not a note key
   facts      INTEGER NOT NULL,             -- how many it states,
   prose      INTEGER NOT NULL,             -- and whether it says more than these
+  agent      TEXT NOT NULL,                -- whose quota it counts for; '' for none,
+  bytes      INTEGER NOT NULL,             -- and with how many bytes: of the file and its history files
   sum        INTEGER NOT NULL,             -- of this row, to tell if it is still what was written
   UNIQUE (folder, name)
 );
@@ -90,6 +93,23 @@ CREATE INDEX doc_over ON doc (folder, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
 CREATE INDEX doc_doubted ON doc (trust)   -- NOT IN would make a table of the three for every doc that is added
   WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent';
+CREATE TABLE agent_usage (                 -- of all docs of an agent; kept by the triggers
+  agent TEXT PRIMARY KEY,
+  notes INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER doc_added AFTER INSERT ON doc WHEN new.agent <> '' BEGIN
+  INSERT INTO agent_usage (agent, notes, bytes) VALUES (new.agent, new.kind = 'note', new.bytes)
+  ON CONFLICT (agent) DO UPDATE SET notes = notes + excluded.notes, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER doc_removed AFTER DELETE ON doc WHEN old.agent <> '' BEGIN
+  UPDATE agent_usage SET notes = notes - (old.kind = 'note'), bytes = bytes - old.bytes WHERE agent = old.agent;
+END;
+CREATE TRIGGER doc_changed AFTER UPDATE OF agent, kind, bytes ON doc WHEN old.agent <> '' OR new.agent <> '' BEGIN
+  UPDATE agent_usage SET notes = notes - (old.kind = 'note'), bytes = bytes - old.bytes WHERE agent = old.agent;
+  INSERT INTO agent_usage (agent, notes, bytes) SELECT new.agent, new.kind = 'note', new.bytes WHERE new.agent <> ''
+  ON CONFLICT (agent) DO UPDATE SET notes = notes + excluded.notes, bytes = bytes + excluded.bytes;
+END;
 CREATE TABLE passage (
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   doc        INTEGER NOT NULL,
@@ -202,7 +222,10 @@ UPDATE folder SET fingerprint = (fingerprint | :mix) & ~(fingerprint & :mix), pa
 WHERE id = :folder;
 
 -- name: indexed_file
-SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder AND name = :name;
+SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder AND name = :name;
+
+-- name: agent_usage
+SELECT notes, bytes FROM agent_usage WHERE agent = :agent;
 
 -- name: any_doc
 SELECT 1 FROM doc WHERE folder = :folder LIMIT 1;
@@ -216,17 +239,17 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder;
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, prose,
-  sum)
+  agent, bytes, platform_key, sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
   :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts,
-  :prose, :sum);
+  :prose, :agent, :bytes, :platform_key, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed, facts = :facts, prose = :prose, sum = :sum
+  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, platform_key = :platform_key, sum = :sum
 WHERE id = :id;
 
 -- name: drop_doc
@@ -245,34 +268,28 @@ INSERT INTO now (rowid, place, names, text) VALUES (:id, :folder_term, :name_ter
 INSERT INTO past (rowid, place, names, text) VALUES (:id, :folder_term, :name_terms, :text_terms);
 
 -- name: drop_now
-DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM now WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 0);
 
 -- name: drop_past
-DELETE FROM past WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND past = 1);
+DELETE FROM past WHERE rowid IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 1);
 
 -- name: sizes
-SELECT count(*), coalesce(sum(words), 0) FROM passage WHERE doc = :doc AND past = 0;
+SELECT count(*), coalesce(sum(words), 0) FROM passage WHERE doc = :doc AND seq >= :first AND past = 0;
 
 -- name: embedded
-SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc = :doc AND p.past = 0;
+SELECT DISTINCT p.id FROM passage p JOIN place v ON v.passage = p.id WHERE p.doc = :doc AND p.seq >= :first AND p.past = 0;
 
 -- name: drop_pieces
-DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM piece WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first AND past = 0);
 
 -- name: add_made
 INSERT OR IGNORE INTO made (what, passage) VALUES (:what, :passage);
 
 -- name: drop_made
-DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc);
-
--- name: drop_made_now
-DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND past = 0);
+DELETE FROM made WHERE passage IN (SELECT id FROM passage WHERE doc = :doc AND seq >= :first);
 
 -- name: drop_passages
-DELETE FROM passage WHERE doc = :doc;
-
--- name: drop_current
-DELETE FROM passage WHERE doc = :doc AND past = 0;
+DELETE FROM passage WHERE doc = :doc AND seq >= :first;
 
 -- name: add_fact
 INSERT INTO fact (doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line, sum)
@@ -589,6 +606,10 @@ SELECT id, model, folder, used, sum, ids, signs, numbers FROM block ORDER BY id;
 
 -- name: all_texts
 SELECT text FROM passage WHERE turn IS NULL OR :transcripts;
+
+-- name: texts_of_scopes
+SELECT p.text FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
+WHERE {in_scopes} AND (p.turn IS NULL OR :transcripts);
 
 -- name: folders
 SELECT f.id, f.passages, f.words FROM folder f WHERE {in_scopes} AND {in_parts};

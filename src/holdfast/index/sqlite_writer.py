@@ -11,7 +11,16 @@ from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.index.entries import IndexEntry, Passage
 from holdfast.index.filters import folder_term
 from holdfast.index.results import FolderState, IndexedFile
-from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
+from holdfast.index.rows import (
+    APPEND,
+    NEXT_VERSION,
+    SKIP,
+    doc_fields,
+    fact_fields,
+    first_replaced,
+    passage_fields,
+    plan_update,
+)
 from holdfast.models import Fact
 
 TYPE_CHECKING = False
@@ -54,12 +63,11 @@ class Change:
             self._docs.append(doc_fields(id, entry, folder, mix))
             self._add(id, folder, entry.passages, entry.facts)
             return
-        next_version = plan == NEXT_VERSION
         if plan != APPEND:
-            self._folders.shrink(folder, *self._remove_passages(known.id, current_only=next_version))
+            self._folders.shrink(folder, *self._remove_passages(known.id, first_replaced(plan, entry, known)))
         self._db.execute(self._sql["change_doc"], _add_sums([doc_fields(known.id, entry, folder, mix)])[0])
         self._folders.mix(folder, known.mix ^ mix)
-        self._add(known.id, folder, entry.passages[:2] if next_version else entry.passages, entry.facts)
+        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry.facts)
 
     def remove(self, scope: str, part: str, name: str) -> bool:
         """Remove a file from the index; return whether it was indexed."""
@@ -114,9 +122,9 @@ class Change:
         self._last_ids[which] += 1
         return self._last_ids[which]
 
-    def _remove_passages(self, doc: int, current_only: bool = False) -> tuple[int, int]:
-        """Remove a file's passages; return how many were current, and how many words these had."""
-        of = {"doc": doc}
+    def _remove_passages(self, doc: int, first: int = 0) -> tuple[int, int]:
+        """Remove a file's passages from a number on; return how many were current, and how many words these had."""
+        of = {"doc": doc, "first": first}
         sizes: Any = self._db.execute(self._sql["sizes"], of).fetchone()
         passages, words = sizes
         rows: Any = self._db.execute(self._sql["embedded"], of)
@@ -125,11 +133,9 @@ class Change:
             from holdfast.index.vectors import BlockWriter
 
             BlockWriter(self._db, self._sql).remove(embedded)
-        for statement in ("drop_now", "drop_pieces") if current_only else ("drop_now", "drop_past", "drop_pieces"):
+        for statement in ("drop_now", "drop_past", "drop_pieces", "drop_made", "drop_passages"):
             self._db.execute(self._sql[statement], of)
-        self._db.execute(self._sql["drop_made_now" if current_only else "drop_made"], of)
-        self._db.execute(self._sql["drop_current" if current_only else "drop_passages"], of)
-        self._db.execute(self._sql["drop_facts"], of)
+        self._db.execute(self._sql["drop_facts"], {"doc": doc})
         return passages, words
 
 

@@ -1,11 +1,15 @@
-"""Agents and their tokens. Each change and its row in the audit are one transaction: both are kept, or neither."""
+"""Agents and their tokens. Each change and its row in the audit are one transaction: both are kept, or neither.
+
+A revocation on a full disk is the exception: it takes effect at once, and its row follows when there is space."""
 
 from __future__ import annotations
 
-from json import dumps
+from contextlib import suppress
+from json import dumps, loads
 
+from holdfast.base.dates import format_timestamp
 from holdfast.base.record import Record
-from holdfast.errors import Conflict, HoldfastError, NotFound, Template, Unsure, command
+from holdfast.errors import Conflict, DiskTrouble, HoldfastError, NotFound, Template, Unsure, command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.audit import Audit, Decision
     from holdfast.ledger.interface import LedgerDatabase, Transaction
+    from holdfast.ledger.revocations import RevocationFile
 
     T = TypeVar("T")
 
@@ -33,14 +38,22 @@ class Token(Record):
         return self.revoked is None and (self.expires is None or self.expires > now)
 
 
+class Grant(Record):
+    """A pattern of projects, sessions or repositories that an agent reaches; `kind` says which."""
+
+    kind: str
+    pattern: str
+
+
 class Agent(Record):
-    """An agent that may use the gateway, its role and its tokens, newest last."""
+    """An agent that may use the gateway, its role, its tokens, newest last, and its grants."""
 
     name: str
     role: str
     tenant: str
     created: int
     tokens: tuple[Token, ...]
+    grants: tuple[Grant, ...] = ()
 
     def state(self, now: float) -> str:
         if any(token.is_valid(now) for token in self.tokens):
@@ -56,7 +69,7 @@ class TokenDigest(Record):
 
 
 class StoredToken(Record):
-    """The stored columns of a token and of the agent it belongs to."""
+    """The stored columns of a token and of the agent it belongs to, with the agent's grants."""
 
     digest: bytes
     expires: int | None
@@ -64,13 +77,16 @@ class StoredToken(Record):
     agent: str
     role: str
     tenant: str
+    grants: tuple[Grant, ...]
+    created: int
 
 
 class Agents:
     """The agents of one home or tenant."""
 
-    def __init__(self, database: LedgerDatabase, audit: Audit) -> None:
+    def __init__(self, database: LedgerDatabase, audit: Audit, revocations: RevocationFile | None = None) -> None:
         self._database, self._audit = database, audit
+        self._revocations = revocations  # those that a full disk keeps out of the ledger; None where that is a server's
 
     def list(self) -> List[Agent]:
         """Return all agents by name."""
@@ -85,20 +101,56 @@ class Agents:
 
     def _find(self, name: str | None) -> List[Agent]:
         tokens: dict[str, List[Token]] = {}
+        pending = self._read_pending()
         for agent, *fields in self._database.read_current("agents.tokens", agent=name):
-            tokens.setdefault(agent, []).append(Token(*fields))
+            token = Token(*fields)
+            end = token.revoked if token.revoked is not None else _find_pending(pending, agent, token.created)
+            tokens.setdefault(agent, []).append(token.replace(revoked=end))
+        grants: dict[str, List[Grant]] = {}
+        for agent, kind, pattern in self._database.read_current("agents.grants", agent=name):
+            grants.setdefault(agent, []).append(Grant(kind, pattern))
         return [
-            Agent(name=name, role=role, tenant=tenant, created=created, tokens=tuple(tokens.get(name, [])))
+            Agent(
+                name=name,
+                role=role,
+                tenant=tenant,
+                created=created,
+                tokens=tuple(tokens.get(name, [])),
+                grants=tuple(grants.get(name, [])),
+            )
             for name, role, tenant, created in self._database.read_current("agents.list", name=name)
         ]
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
         """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
-        return {id: StoredToken(*fields) for id, *fields in rows}
+        found = {
+            id: StoredToken(*fields, _parse_grants(granted), created)  # type: ignore[call-arg]
+            for id, *fields, granted, created in rows
+        }
+        pending = self._read_pending() if found else {}
+        if not pending:
+            return found
+        return {
+            id: token.replace(revoked=_find_pending(pending, token.agent, token.created)) if token.revoked is None else token
+            for id, token in found.items()
+        }
 
-    def add(self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, decision: Decision) -> None:
-        """Add an agent, or readmit a revoked one; raise Conflict if there is an agent of that name."""
+    def _read_pending(self) -> dict[str, int]:
+        """Return the revocations that are not in the ledger yet: until when an agent's tokens are revoked."""
+        pending = self._revocations.read() if self._revocations is not None else []
+        return {one.agent: max(one.time, *[other.time for other in pending if other.agent == one.agent]) for one in pending}
+
+    def count_expiring(self, now: float, seconds: float) -> int:
+        """Return how many agents have a valid token now and none that is valid after this many seconds."""
+        rows = self._database.read_current("agents.count_expiring", now=int(now), until=int(now + seconds))
+        return int(rows[0][0]) if rows else 0  # no rows: there is no ledger yet
+
+    def add(
+        self, name: str, *, role: str, token: TokenDigest, now: int, expires: int | None, grants: tuple[Grant, ...] = (),
+        decision: Decision,
+    ) -> None:  # fmt: skip
+        """Add an agent, or readmit a revoked one, with these grants only; raise Conflict if there is an agent of that name."""
 
         def add_rows(transaction: Transaction) -> None:
             if _has_tokens(transaction, name):
@@ -108,14 +160,24 @@ class Agents:
             # Folders of agents are the same where the file system ignores case.
             for (other,) in transaction.run("agents.same_but_for_case", name=name):
                 raise Conflict(f"there is an agent {other!r}, and case alone tells none apart", "Choose another name")
+            for (other,) in transaction.run("agents.sharing_sessions", name=name):
+                message = f"sessions of {name!r} would be those of the agent {other!r} too: one name begins with the other"
+                raise Conflict(message, "Choose a name that does not begin with the other and a dot")
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, expires)
+            transaction.run("agents.remove_grants", agent=name)
+            for grant in grants:
+                _put_grant(transaction, name, grant, now)
 
         self._change(add_rows, decision)
 
+    def exist(self) -> bool:
+        """Return whether there is any agent."""
+        return bool(self._database.read_current("agents.any"))
+
     def add_first(self, name: str, *, role: str, token: TokenDigest, now: int, decision: Decision) -> bool:
         """Add the first agent; return False if there is any, also if another process was faster."""
-        if self._database.read_current("agents.any"):
+        if self.exist():
             return False
 
         def add_rows(transaction: Transaction) -> None:
@@ -164,32 +226,109 @@ class Agents:
 
         self._change(replace_tokens, decision)
 
-    def revoke(self, name: str, now: int, decision: Decision) -> int:
-        """Revoke every token of an agent; return how many were still valid."""
+    def revoke(self, name: str, now: int, decision: Decision) -> bool:
+        """Revoke every token of an agent; return whether the row is in the audit.
 
-        def revoke_tokens(transaction: Transaction) -> int:
+        On a full disk the revocation takes effect without it. In a home, `apply_pending` writes the row as soon as there is
+        space; on a server, `Audit.write_deferred` of this process does."""
+
+        def revoke_tokens(transaction: Transaction) -> None:
             if not transaction.run("agents.list", name=name):
                 raise _unknown_agent_error(name)
-            return len(transaction.run("agents.revoke_tokens", agent=name, id="", now=now))
+            transaction.run("agents.revoke_tokens", agent=name, id="", now=now)
 
-        return self._change(revoke_tokens, decision)
+        try:
+            self._change(revoke_tokens, decision)
+        except DiskTrouble as error:
+            if error.may_be_done:
+                raise
+            try:
+                self._revoke_without_row(name, now, decision, revoke_tokens)
+            except HoldfastError:
+                raise error from None
+            return False
+        return True
 
-    def _change(self, change: Callable[[Transaction], T], decision: Decision) -> T:
-        """Do the change and add its row to the audit in one durable transaction."""
+    def grant(self, name: str, grant: Grant, *, now: int, most: int, decision: Decision) -> bool:
+        """Grant something to an agent, which may have `most` grants; return False if it has this one already."""
+
+        def add_grant(transaction: Transaction) -> bool:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown_agent_error(name)
+            known = [Grant(kind, pattern) for _, kind, pattern in transaction.run("agents.grants", agent=name)]
+            if grant in known:
+                return False
+            if len(known) >= most:
+                raise Conflict(f"the agent {name!r} has {most} grants, and may have no more", "Use patterns, such as acme-*")
+            _put_grant(transaction, name, grant, now)
+            return True
+
+        return self._change(add_grant, decision)
+
+    def ungrant(self, name: str, grant: Grant, decision: Decision) -> None:
+        """Take a grant back, by exactly its pattern; raise NotFound if the agent does not have it."""
+
+        def remove_grant(transaction: Transaction) -> None:
+            if not transaction.run("agents.list", name=name):
+                raise _unknown_agent_error(name)
+            if not transaction.run("agents.remove_grant", agent=name, kind=grant.kind, pattern=grant.pattern):
+                fix = Template(command("agent grants {}", name), " shows those it has")
+                raise NotFound(f"{name!r} has no grant for the {grant.kind} {grant.pattern!r}", fix)
+
+        self._change(remove_grant, decision)
+
+    def _revoke_without_row(
+        self, name: str, now: int, decision: Decision, revoke_tokens: Callable[[Transaction], None]
+    ) -> None:
+        noted = decision.replace(metadata={**decision.metadata, "revoked_at": format_timestamp(now)})
+        if self._revocations is not None:
+            from holdfast.ledger.revocations import PendingRevocation
+
+            self._revocations.add(PendingRevocation(name, now, noted))
+        else:
+            self._database.write(revoke_tokens)
+            self._audit.defer(noted)
+
+    def reserve(self) -> None:
+        """Allocate the space that a revocation on a full disk needs, if that was not done yet."""
+        if self._revocations is not None and self._database.read_current("agents.any"):
+            self._revocations.reserve()
+
+    def apply_pending(self) -> None:
+        """Move revocations that a full disk kept out of the ledger into it, each with its row in the audit."""
+        if self._read_pending():
+            self._change(lambda transaction: None, None)
+
+    def _change(self, change: Callable[[Transaction], T], decision: Decision | None) -> T:
+        """Do the change and add its row to the audit in one durable transaction, after the revocations that are pending."""
+        pending = self._revocations.read() if self._revocations is not None else []
+        decisions = [*[one.decision for one in pending], *([decision] if decision is not None else [])]
 
         def change_and_record(transaction: Transaction) -> T:
             transaction.lock(_LOCK_NAME)
+            for one in pending:
+                transaction.run("agents.revoke_older", agent=one.agent, time=one.time)
             result = change(transaction)
-            self._audit.append_in(transaction, [decision])
+            self._audit.append_in(transaction, decisions)
             return result
 
         result = self._database.write(change_and_record)
-        self._audit.update_mark(1)
+        if pending and self._revocations is not None:
+            self._revocations.remove(pending)
+        self._audit.update_mark(len(decisions))
+        with suppress(DiskTrouble):  # then a later change allocates it
+            self.reserve()
         return result
 
 
 class _NotFirst(HoldfastError):
     """There is an agent already."""
+
+
+def _find_pending(pending: dict[str, int], agent: str, created: int) -> int | None:
+    """Return when a token was revoked by what is pending; None if it was not."""
+    end = pending.get(agent)
+    return end if end is not None and created <= end else None
 
 
 def _has_tokens(transaction: Transaction, name: str) -> bool:
@@ -203,6 +342,15 @@ def _put_agent(transaction: Transaction, name: str, role: str, now: int) -> None
 
 def _put_token(transaction: Transaction, name: str, token: TokenDigest, now: int, expires: int | None) -> None:
     transaction.run("agents.put_token", id=token.id, agent=name, digest=token.digest, now=now, expires=expires)
+
+
+def _put_grant(transaction: Transaction, name: str, grant: Grant, now: int) -> None:
+    transaction.run("agents.put_grant", agent=name, kind=grant.kind, pattern=grant.pattern, now=now)
+
+
+def _parse_grants(column: str | None) -> tuple[Grant, ...]:
+    """Return grants from a JSON list of kinds and patterns."""
+    return tuple([Grant(kind, pattern) for kind, pattern in loads(column)]) if column else ()
 
 
 def _unknown_agent_error(name: str) -> NotFound:

@@ -2,7 +2,8 @@
 
 Any number of processes append: the row and the head of the chain change in one transaction, so the chain never forks. Rows of
 threads that append at the same time are written in one batch. Now and then the head is also written to a second place, the
-mark (see `AuditChain`): rows cut off at the end of the audit are then noticed.
+mark (see `AuditChain`): rows cut off at the end of the audit are then noticed. A gateway calls `save_mark` every second; a
+command writes the mark when it closes its ledger. Old rows are removed in `audit_checkpoint`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from builtins import list as List  # `list` is a method here
     from collections.abc import Iterable, Iterator
 
-    from holdfast.ledger.interface import AuditChain, LedgerDatabase, Transaction
+    from holdfast.ledger.audit_checkpoint import Checkpoint
+    from holdfast.ledger.interface import AuditChain, LedgerDatabase, SecretKey, Transaction
 
 FIRST, LAST = -(2**63), 2**63 - 1  # the numbers that a row can have, also a forged one
 _ROWS_PER_QUERY = 1000
-_MARK_SECONDS, _MARK_ROWS = 5, 256  # after which the mark is due
+_MARK_SECONDS, _MARK_ROWS = 5, 256  # after which the mark is due; a gateway does not let it wait so long
 _MAX_CHARS, _MAX_FIELDS = 200, 24  # of metadata: names and ids, never a text
 _dump = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
@@ -53,6 +55,12 @@ class Entry(Record):
     hash: str
 
 
+class ChainedEntry(Entry):
+    """One decision of an export, with the hash of the row before it: so every part of the chain can be verified."""
+
+    previous: str
+
+
 class AuditRow(NamedTuple):
     """A row of the audit as it is stored."""
 
@@ -68,12 +76,18 @@ class AuditRow(NamedTuple):
     @property
     def entry(self) -> Entry:
         """The row as it is shown; damaged metadata is shown as it is."""
+        return Entry(**{**self._asdict(), "metadata": self._parse_metadata()})
+
+    def chained_entry(self, previous: str) -> ChainedEntry:
+        """Return the row as it is exported."""
+        return ChainedEntry(**{**self._asdict(), "metadata": self._parse_metadata(), "previous": previous})
+
+    def _parse_metadata(self) -> dict[str, Any]:
         try:
             parsed = json.loads(self.metadata)
         except ValueError:
             parsed = None
-        shown = parsed if isinstance(parsed, dict) else {"unreadable": str(self.metadata)[:_MAX_CHARS]}
-        return Entry(**{**self._asdict(), "metadata": shown})
+        return parsed if isinstance(parsed, dict) else {"unreadable": str(self.metadata)[:_MAX_CHARS]}
 
 
 class AuditMark(Record):
@@ -96,10 +110,13 @@ def parse_mark(text: str) -> AuditMark | None:
 class Audit:
     """The audit of one home or tenant, shared by all threads."""
 
-    def __init__(self, database: LedgerDatabase, chain: AuditChain) -> None:
+    def __init__(self, database: LedgerDatabase, chain: AuditChain, secret: SecretKey) -> None:
         self._database, self._chain = database, chain
+        self.secret = secret  # signs checkpoints
         self._queue = BatchQueue(self._write_batch)
-        self._marked_at, self._unmarked = 0.0, 0
+        self._marked_at = 0.0
+        self._appended = self._marked = 0  # rows of this object, and how many of them the mark covers
+        self._deferred: List[Decision] = []  # rows that a full disk kept out
 
     @property
     def mark_name(self) -> str:
@@ -119,25 +136,51 @@ class Audit:
         self.update_mark(len(batch), mark_now=False)
         return [None] * len(batch)
 
+    def defer(self, decision: Decision) -> None:
+        """Keep a row until there is space for it."""
+        with self._database.lock:
+            self._deferred.append(decision)
+
+    def write_deferred(self) -> None:
+        """Write the rows for which there was no space."""
+        with self._database.lock:
+            deferred, self._deferred = self._deferred, []
+        try:
+            for decision in deferred.copy():
+                self.append(decision, durable=True)
+                deferred.remove(decision)
+        finally:
+            with self._database.lock:
+                self._deferred = [*deferred, *self._deferred]
+
     def append_in(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
         """Add rows inside a transaction that may change other things as well; then call `update_mark`."""
         self._chain.append(transaction, decisions)
 
     def update_mark(self, count: int, mark_now: bool = True) -> None:
         """Save the mark after `count` rows were added: now, or only if it is due."""
-        self._unmarked += count
-        if not mark_now and self._unmarked < _MARK_ROWS and time.monotonic() - self._marked_at < _MARK_SECONDS:
+        with self._database.lock:
+            self._appended += count
+        is_due = self._appended - self._marked >= _MARK_ROWS or time.monotonic() - self._marked_at >= _MARK_SECONDS
+        if not mark_now and not is_due:
             return
         try:
             self.save_mark()
         except HoldfastError:
             pass  # the rows are in the chain, and an older mark is still true; `verify` says how far it reaches
 
-    def save_mark(self) -> None:
-        """Write the head of the chain to its second place, if rows were added since."""
-        if self._unmarked:
-            self._marked_at, self._unmarked = time.monotonic(), 0
+    @property
+    def is_mark_behind(self) -> bool:
+        """Whether this object added rows that the mark does not cover yet."""
+        return self._appended != self._marked
+
+    def save_mark(self, always: bool = False) -> None:
+        """Write the head of the chain to its second place, if rows were added since, or `always`."""
+        appended = self._appended
+        if appended != self._marked or always:
+            self._marked_at = time.monotonic()
             self._chain.save_mark()
+            self._marked = max(self._marked, appended)
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -145,7 +188,9 @@ class Audit:
         self, *, limit: int = 50, before: int | None = None, agent: str | None = None, action: str | None = None,
         outcome: str | None = None, since: str | None = None, until: str | None = None,
     ) -> tuple[List[Entry], int | None]:  # fmt: skip
-        """Return the newest entries first, and the number to pass as `before` for the next page; None after the last."""
+        """Return the newest entries first, and the number to pass as `before` for the next page; None after the last.
+
+        `since` and `until` have milliseconds (`dates.parse_moment_milliseconds`), as rows have."""
         rows = self._read_rows(
             "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
         )
@@ -155,12 +200,33 @@ class Audit:
         """Yield all entries, oldest first."""
         return (row.entry for row in self.iterate_rows())
 
-    def iterate_rows(self, first: int = FIRST) -> Iterator[AuditRow]:
+    def export(self, since: str | None = None, until: str | None = None) -> Iterator[ChainedEntry]:
+        """Yield the entries of a time, oldest first: one unbroken part of the chain, from the first row that is as new as
+        `since` to the last one that is older than `until`. Both have milliseconds."""
+        ((first, last),) = self._database.read_current("audit.range", since=since, until=until) or [(None, None)]
+        if first is not None and last is not None:
+            yield from self.iterate_chain(first, last)
+
+    def iterate_chain(self, first: int, last: int = LAST, most: int = _ROWS_PER_QUERY) -> Iterator[ChainedEntry]:
+        """Yield the entries between two numbers that were not removed, each with the hash before it; read `most` at a time."""
+        checkpoint = self.read_checkpoint()
+        if checkpoint is not None and checkpoint.number >= first - 1:
+            first, previous = checkpoint.number + 1, checkpoint.hash
+        else:
+            rows = self._database.read_current("audit.hash_of", number=first - 1)
+            previous = str(decode_row(rows[0])[0]) if rows else ""
+        for row in self.iterate_rows(first, most):
+            if row.number > last:
+                return
+            yield row.chained_entry(previous)
+            previous = row.hash
+
+    def iterate_rows(self, first: int = FIRST, most: int = _ROWS_PER_QUERY) -> Iterator[AuditRow]:
         """Yield the stored rows from this number on, read in portions."""
         while True:
-            portion = self._read_rows("audit.walk", first=first, most=_ROWS_PER_QUERY)
+            portion = self._read_rows("audit.walk", first=first, most=most)
             yield from portion
-            if len(portion) < _ROWS_PER_QUERY or portion[-1].number == LAST:
+            if len(portion) < most or portion[-1].number == LAST:
                 return
             first = portion[-1].number + 1
 
@@ -183,6 +249,46 @@ class Audit:
         """Return the head as it was last written to the mark."""
         return self._chain.read_mark()
 
+    # --- removed rows -----------------------------------------------------------------------------------------------
+
+    def read_checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint at which removed rows end; None if no row was ever removed."""
+        from holdfast.ledger.audit_checkpoint import Checkpoint
+
+        rows = self._database.read_current("audit.checkpoint")
+        return Checkpoint(*decode_row(rows[0])) if rows else None
+
+    def find_first_since(self, moment: str) -> int | None:
+        """Return the number of the first row that is not older than this; None if there is none."""
+        ((first, _),) = self._database.read_current("audit.range", since=moment, until=None) or [(None, None)]
+        return None if first is None else int(first)
+
+    def remove_through(self, checkpoint: Checkpoint) -> None:
+        """Write a signed checkpoint and remove the rows up to it, in one transaction."""
+        self._chain.prune(checkpoint)
+
+    # --- shipped rows -----------------------------------------------------------------------------------------------
+
+    def read_position(self, target: str) -> int:
+        """Return the number of the last row that was shipped to a target; 0 if none was."""
+        rows = self._database.read_current("audit.position", target=target)
+        return int(rows[0][0]) if rows else 0
+
+    def list_unshipped_tenants(self, target: str) -> List[str]:
+        """Return the tenants of a server with rows that were not shipped to a target."""
+        return [tenant for (tenant,) in self._database.read_any_tenant("audit.unshipped_tenants", target=target)]
+
+    def save_position(self, target: str, number: int) -> None:
+        """Record that all rows up to this number were shipped; a lower number changes nothing."""
+        self._database.write(
+            lambda transaction: transaction.run("audit.put_position", target=target, number=number), durable=False
+        )
+
+
+def target_id(address: str) -> str:
+    """Return the name under which the ledger keeps how far the audit was shipped to an address, which may hold a secret."""
+    return sha256(address.encode()).hexdigest()[:32]
+
 
 def chain_hash(previous: str, *fields: object) -> str:
     """Return the hash of a row: of the previous hash, the row's number and its fields, written as one JSON list."""
@@ -194,6 +300,11 @@ def canonical_metadata(metadata: dict[str, Any]) -> str:
     """Return the one form in which metadata is stored: sorted, plain values, nothing long enough to be a text."""
     plain = {str(name)[:_MAX_CHARS]: _to_plain_value(value) for name, value in list(metadata.items())[:_MAX_FIELDS]}
     return _dump(plain)
+
+
+def encode_metadata(metadata: dict[str, Any]) -> str:
+    """Return metadata of an exported entry as it was stored and hashed."""
+    return _dump(metadata)
 
 
 def _to_plain_value(value: object) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from holdfast.base import dates
-from holdfast.errors import Damaged, Template, command, from_os
+from holdfast.errors import Conflict, Damaged, Template, command, from_os
 from holdfast.home import Lock
 from holdfast.ledger.audit import AuditMark, canonical_metadata, chain_hash, decode_row, parse_mark
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.ledger.audit import Decision
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.interface import LedgerDatabase, Transaction
 
 MARK_FILE = "audit.head"
@@ -42,7 +43,7 @@ class SqliteAuditChain:
             fix = Template("Keep ledger.db as it is and run ", command("audit verify"))
             raise Damaged("the audit has lost its head", fix)
         count, hash = decode_row(head[0])
-        now = dates.now()
+        now = dates.now_milliseconds()
         rows: list[dict[str, Any]] = []
         for decision in decisions:
             count += 1
@@ -57,22 +58,40 @@ class SqliteAuditChain:
 
     def save_mark(self) -> None:
         """Write the head to the file. A file that the chain contradicts is evidence and stays as it is."""
-        moved = self._database.write(lambda transaction: transaction.run("audit.take_unmarked"))  # durable before the mark is
-        if not moved:
+
+        def take_head(transaction: Transaction) -> list[Any]:  # all rows are durable before the mark is
+            transaction.run("audit.take_unmarked")
+            return transaction.run("audit.head")
+
+        head = self._database.write(take_head)
+        if not head or head[0][0] == 0:
             return
-        new = AuditMark(*decode_row(moved[0]))
+        new = AuditMark(*decode_row(head[0]))
         with Lock(self._home, MARK_FILE, _LOCK_SECONDS):
             old = read_mark_file(self._home)
-            if old is None or (old.count < new.count and self._has_row(old)):
+            if old is None or (old.count < new.count and self._agrees_with(old)):
                 _write_mark_file(self._home, new)
 
-    def _has_row(self, mark: AuditMark) -> bool:
+    def _agrees_with(self, mark: AuditMark) -> bool:
+        """Return whether the chain has the row that a mark names, or the row was removed since."""
         rows = self._database.read_current("audit.hash_of", number=mark.count)
-        return [decode_row(row) for row in rows] == [[mark.hash]]
+        removed = self._database.read_current("audit.checkpoint")
+        return [decode_row(row) for row in rows] == [[mark.hash]] or bool(removed and removed[0][0] >= mark.count)
 
     def read_mark(self) -> AuditMark | None:
         """Return what the file says; None if there is none."""
         return read_mark_file(self._home)
+
+    def prune(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint and remove the rows up to it; raises Conflict if they are not what it names."""
+
+        def remove(transaction: Transaction) -> None:
+            if not transaction.run("audit.is_removable", **checkpoint.as_dict()):
+                raise Conflict("another process changed the audit meanwhile", "Run it again")
+            transaction.run("audit.put_checkpoint", **checkpoint.as_dict())
+            transaction.run("audit.remove", number=checkpoint.number)
+
+        self._database.write(remove)
 
 
 def read_mark_file(home: str) -> AuditMark | None:

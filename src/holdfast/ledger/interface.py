@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.agents import Agents
     from holdfast.ledger.audit import Audit, AuditMark, Decision
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.done import Done, Reviews
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.projects import ProjectLinks
     from holdfast.ledger.purges import Purges
+    from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.transfer import Transfer
     from holdfast.ledger.usage import Decisions, Sessions, Usage
 
@@ -50,11 +52,16 @@ class Ledger(Protocol):
     @property
     def idempotency_keys(self) -> IdempotencyKeys: ...
     @property
+    def request_counts(self) -> RequestCounts: ...
+    @property
     def transfer(self) -> Transfer: ...
 
     @property
     def problem(self) -> str | None:
         """A message for people: why the ledger could not be read, or that a damaged one was set aside."""
+
+    def check_ready(self) -> None:
+        """Raise if tokens cannot be looked up now, or if the database accepts no writes."""
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """Return a lock between processes; entering it raises Busy after this many seconds."""
@@ -135,6 +142,9 @@ class AuditChain(Protocol):
 
     def read_mark(self) -> AuditMark | None:
         """Return the mark; None if there is none."""
+
+    def prune(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint and remove the rows up to it; raises Conflict if they are not what it names."""
 
 
 class PurgeFlags(Protocol):

@@ -34,6 +34,7 @@ _MAX_LABEL_CHARS = 40  # characters before a colon that are taken for a label of
 _WORD_KIND, _NOTE, _TURN, _TARGET = "w", "n", "t", "x"
 _LOOSE = "l"  # of a line, whatever punctuation is around it
 _REJECTED = "r"
+_SCOPED = "s"  # of a text, line or word that is refused in one folder only
 
 
 def fold_text(text: str) -> str:
@@ -58,6 +59,13 @@ def long_words(text: str) -> list[str]:
         bare = word.rstrip(".!?:")
         found.update(dict.fromkeys([word, bare, bare.rpartition("=")[2], bare.rpartition(":")[2]]))
     return [word for word in found if len(word) >= MIN_WORD_CHARS]
+
+
+def _forms(texts: Iterable[str], lines: Iterable[str], words: Iterable[str]) -> list[tuple[str, str]]:
+    """Return what is compared of whole texts, folded lines and folded words, each with its kind of digest."""
+    whole = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT_CHARS], *lines]
+    forms = [*[("", form) for form in whole], *[(_WORD_KIND, word) for word in words]]
+    return forms + [(_LOOSE, loose) for form in whole for loose in _loose_forms(form)]
 
 
 def is_rejection(digest: str) -> bool:
@@ -128,12 +136,21 @@ class Purges:
 
     # --- digests ----------------------------------------------------------------------------------------------------
 
-    def digests(self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = ()) -> list[str]:
-        """Return the digests of whole texts, of folded lines, and of folded words."""
-        forms = [*[form for text in texts if len(form := fold_text(text)) >= MIN_TEXT_CHARS], *lines]
-        digests = [*[self._digest("", form) for form in forms], *[self._digest(_WORD_KIND, word) for word in words]]
-        digests += [self._digest(_LOOSE, loose) for form in forms for loose in _loose_forms(form)]
-        return list(dict.fromkeys(digests))
+    def digests(
+        self, texts: Iterable[str], lines: Iterable[str] = (), words: Iterable[str] = (), folders: Iterable[str] | None = None
+    ) -> list[str]:
+        """Return the digests of whole texts, of folded lines, and of folded words: those by which they are refused everywhere,
+        or only in these folders of scopes."""
+        forms = _forms(texts, lines, words)
+        return self._digest_forms(forms) if folders is None else self._digest_forms_in(forms, folders)
+
+    def _digest_forms(self, forms: list[tuple[str, str]]) -> list[str]:
+        return list(dict.fromkeys([self._digest(kind, form) for kind, form in forms]))
+
+    def _digest_forms_in(self, forms: list[tuple[str, str]], folders: Iterable[str]) -> list[str]:
+        named = list(folders)
+        scoped = [self._digest(_SCOPED, f"{folder}\0{kind}\0{form}") for kind, form in forms for folder in named]
+        return list(dict.fromkeys(scoped))
 
     def digest_note(self, path: str, text: str) -> str:
         """Return the digest of a text under one key: it stays refused there, although other notes may contain the same text."""
@@ -181,50 +198,55 @@ class Purges:
     def check_new_texts(self, texts: Iterable[tuple[str, str]]) -> None:
         """Raise Purged if a text contains what was purged; the error names the receipt, never the words.
 
-        Each text comes with the path of the note that would contain it, or with ""."""
-        for path, text in texts:
-            receipt = self.find_receipt(text, path=path)
+        Each text comes with its place: the path of the note that would contain it, or the folder of its scope."""
+        for place, text in texts:
+            receipt = self.find_receipt(text, place=place)
             if receipt:
                 shown, again = command("receipts {}", receipt), command("store TEXT --again")
                 fix = Template(shown, " shows it; a person may take it back: ", again)
                 raise Purged(f"this says what was purged; see receipt {receipt}", fix)
 
-    def check_stored_texts(self, texts: Iterable[str], path: str) -> None:
-        """Raise Purged if a text of a stored note was purged; a purge that has not ended does not count."""
+    def check_stored_texts(self, texts: Iterable[str], place: str) -> None:
+        """Raise Purged if a text of a stored note or file was purged; a purge that has not ended does not count."""
         for text in texts:
-            receipt = self.find_receipt(text, ended=True, path=path)
+            receipt = self.find_receipt(text, ended=True, place=place)
             if receipt:
                 fix = Template("Purge it again: ", command("purge {}", "KEY"))
                 raise Purged(f"this was purged and came back; see receipt {receipt}", fix)
 
-    def find_receipt(self, text: str, ended: bool = False, path: str = "") -> str:
-        """Return the receipt of a purge that this text would undo, or ""; with `ended`, only of a purge that has ended."""
-        return next(iter(self._find_receipts(text, ended, path)), "")
+    def find_receipt(self, text: str, ended: bool = False, place: str = "") -> str:
+        """Return the receipt of a purge that this text would undo, or ""; with `ended`, only of a purge that has ended.
 
-    def is_purged_by(self, receipt: str, text: str, path: str = "") -> bool:
-        """Return whether the purge of this receipt covers this text; other purges may cover it too."""
-        return receipt in self._find_receipts(text, False, path)
+        `place` is the path of the note with the text, or the folder of its scope: a purge may cover only some scopes."""
+        return next(iter(self._find_receipts(text, ended, place)), "")
+
+    def is_purged_by(self, receipt: str, text: str, places: Iterable[str] = ("",)) -> bool:
+        """Return whether the purge of this receipt covers this text in one of these places; other purges may cover it too."""
+        return any(receipt in self._find_receipts(text, False, place) for place in places)
 
     def find_receipt_ids(self, digests: list[str]) -> set[str]:
         """Return the receipts that these digests belong to."""
         return set(self._find_known(digests, False).values())
 
-    def _find_receipts(self, text: str, ended: bool, path: str) -> list[str]:
-        wanted = self.digests([text], long_lines(text), long_words(text))
-        if ended:  # a stored text counts only if it is exactly the same
-            wanted = [digest for digest in wanted if not digest.startswith(_LOOSE)]
-        if path:
-            wanted.append(self.digest_note(path, text))
-        return list(self._find_known(wanted, ended).values())
+    def _find_receipts(self, text: str, ended: bool, place: str) -> list[str]:
+        return list(self._find_known(self._digests_at(place, text, exact=ended), ended).values())  # a stored text: exactly
 
-    def find_purged_turns(self, turns: list[tuple[str, str, str]], stored: bool) -> dict[int, str]:
+    def _digests_at(self, place: str, text: str, exact: bool = False) -> list[str]:
+        """Return every digest by which this text may be refused in this place; with `exact`, without other punctuation."""
+        forms = _forms([text], long_lines(text), long_words(text))
+        forms = [(kind, form) for kind, form in forms if not (exact and kind == _LOOSE)]
+        folder, _, key = place.partition("/notes/")
+        digests = self._digest_forms(forms) + (self._digest_forms_in(forms, [folder]) if folder else [])
+        return [*digests, self.digest_note(place, text)] if key else digests
+
+    def find_purged_turns(self, turns: list[tuple[str, str, str]], stored: bool, folder: str = "") -> dict[int, str]:
         """Return the positions of those of these turns (session, id, text) that were purged, each with its receipt.
 
         Of turns that are `stored` in a transcript only exactly the same ones count: a turn that repeats a purged note stays
-        there unless a person asked to remove it."""
+        there unless a person asked to remove it. New turns are looked up as texts of the scope with this `folder`."""
         positions: dict[str, set[int]] = {}
         for position, (session, id, text) in enumerate(turns):
-            digests = [] if stored else self.digests([text], long_lines(text), long_words(text))
+            digests = [] if stored else self._digests_at(folder, text)
             for digest in [*digests, self.digest_turn(session, id, text)]:
                 positions.setdefault(digest, set()).add(position)
         known = self._find_known(list(positions), stored)
@@ -241,7 +263,7 @@ class Purges:
     def allow_again(self, path: str, text: str, time: str) -> list[str]:
         """Delete the digests of a text that a person wants to store again; record the time in its receipts and return their
         ids."""
-        wanted = [*self.digests([text], long_lines(text), long_words(text)), self.digest_note(path, text)]
+        wanted = self._digests_at(path, text)
         ids = sorted(set(self._find_known(wanted, False).values()))
         if ids:
             self.delete_digests(wanted)

@@ -7,20 +7,21 @@ import stat
 
 from holdfast.errors import Damaged, from_os
 
-REVIEW_KEY = "review.key"
+REVIEW_KEY = "review.key"  # the marks of reviews on GitHub are made with it
+AUDIT_KEY = "audit.key"  # signs the audit's checkpoint
 _KEY_BYTES = 32
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-class ReviewKeyFile:
-    """The key of a home with which the marks of its reviews on GitHub are made.
+class SecretKeyFile:
+    """A key of a home, in a file of its own.
 
-    It is beside the ledger, not in it: a damaged ledger is set aside and replaced by an empty one, and the reviews that were
-    posted before must still be recognised."""
+    It is beside the ledger, not in it: a damaged ledger is set aside and replaced by an empty one, and what was signed before
+    must still be recognised; and a person who has only the ledger cannot sign."""
 
-    def __init__(self, home: str) -> None:
-        self._home = home
-        self._path = os.path.join(home, REVIEW_KEY)
+    def __init__(self, home: str, name: str, loss: str) -> None:
+        self._home, self._loss = home, loss  # what is lost without the key
+        self._path = os.path.join(home, name)
 
     def load(self) -> bytes:
         """Return the key; make one if there is none."""
@@ -44,7 +45,7 @@ class ReviewKeyFile:
             raise from_os(error, f"cannot keep a secret in {self._path}") from error
 
     def _read(self) -> bytes:
-        fix = "Put it back from a backup; without it, reviews posted before are known by the ledger alone"
+        fix = f"Put it back from a backup; {self._loss}"
         line = read_secret(self._path, 4 * _KEY_BYTES, fix)
         try:
             key = bytes.fromhex(line.decode("ascii"))

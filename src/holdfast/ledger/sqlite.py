@@ -29,17 +29,19 @@ if TYPE_CHECKING:
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.interface import Transaction
     from holdfast.ledger.purges import Purges
-    from holdfast.ledger.secret_file import ReviewKeyFile
+    from holdfast.ledger.request_counts import RequestCounts
+    from holdfast.ledger.secret_file import SecretKeyFile
     from holdfast.ledger.transfer import Transfer
 
     T = TypeVar("T")
 
 FILE = "ledger.db"
 _STATEMENTS = sqlite.load_statements(__file__)
-_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3")
+_MIGRATIONS = ("from_version_1", "from_version_2", "from_version_3", "from_version_4", "from_version_5", "from_version_6")
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
-_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4")  # for an older file that cannot be migrated: it is read-only
+# for an older file that is read-only
+_EMPTY_TABLES = ("as_version_2", "as_version_3", "as_version_4", "as_version_5", "as_version_6", "as_version_7")
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WENT_WITH_IT = (
@@ -83,15 +85,21 @@ class SqliteLedger:
             from holdfast.ledger.audit_chain import SqliteAuditChain
 
             with self.database.lock:
-                self._audit = self._audit or Audit(self.database, SqliteAuditChain(self.database, self._home))
+                chain = SqliteAuditChain(self.database, self._home)
+                self._audit = self._audit or Audit(self.database, chain, self._audit_key)
         return self._audit
 
     @property
     def agents(self) -> Agents:
         """The agents that may use the gateway, and their tokens."""
         from holdfast.ledger.agents import Agents
+        from holdfast.ledger.revocations import RevocationFile
 
-        return Agents(self.database, self.audit)
+        return Agents(self.database, self.audit, RevocationFile(self._home))
+
+    def check_ready(self) -> None:
+        """Raise if tokens cannot be looked up now; whether the disk takes writes is the caller's to check."""
+        self.agents.find_tokens([""])
 
     @property
     def done(self) -> Done:
@@ -115,17 +123,30 @@ class SqliteLedger:
         return IdempotencyKeys(self.database)
 
     @property
-    def transfer(self) -> Transfer:
-        """All rows, for a copy of the ledger."""
-        from holdfast.ledger.transfer import Transfer
+    def request_counts(self) -> RequestCounts:
+        """How many requests each agent made of the gateway today."""
+        from holdfast.ledger.request_counts import RequestCounts
 
-        return Transfer(self.database, self.purges, self._review_key)
+        return RequestCounts(self.database)
 
     @property
-    def _review_key(self) -> ReviewKeyFile:
-        from holdfast.ledger.secret_file import ReviewKeyFile
+    def transfer(self) -> Transfer:
+        """All rows, for a copy of the ledger."""
+        from holdfast.ledger.transfer import AUDIT, REVIEW, Transfer
 
-        return ReviewKeyFile(self._home)
+        return Transfer(self.database, self.purges, {REVIEW: self._review_key, AUDIT: self._audit_key})
+
+    @property
+    def _review_key(self) -> SecretKeyFile:
+        from holdfast.ledger.secret_file import REVIEW_KEY, SecretKeyFile
+
+        return SecretKeyFile(self._home, REVIEW_KEY, "without it, reviews posted before are known by the ledger alone")
+
+    @property
+    def _audit_key(self) -> SecretKeyFile:
+        from holdfast.ledger.secret_file import AUDIT_KEY, SecretKeyFile
+
+        return SecretKeyFile(self._home, AUDIT_KEY, "without it, nobody can tell whether the audit's checkpoint is genuine")
 
     @property
     def problem(self) -> str | None:

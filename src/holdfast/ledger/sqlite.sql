@@ -132,6 +132,42 @@ CREATE TABLE idempotency (                 -- requests that may come twice and a
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_by_time ON idempotency (time);
 
+-- name: from_version_4
+CREATE TABLE grants (                      -- what an agent reaches beside its own memory
+  agent   TEXT NOT NULL REFERENCES agents (name),
+  kind    TEXT NOT NULL CHECK (kind IN ('project', 'session', 'repository')),
+  pattern TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  PRIMARY KEY (agent, kind, pattern)
+) STRICT, WITHOUT ROWID;
+-- Agents from before there were grants go on as they did; their roles limit them as before.
+INSERT INTO grants (agent, kind, pattern, created)
+SELECT name, kind, pattern, unixepoch() FROM agents,
+  (SELECT 'project' AS kind, '*' AS pattern UNION ALL SELECT 'session', '*' UNION ALL SELECT 'repository', '*/*')
+WHERE role <> 'operator';
+
+-- name: from_version_5
+CREATE TABLE request_count (               -- how many requests an agent made of the gateway on its last day
+  agent    TEXT PRIMARY KEY,
+  day      INTEGER NOT NULL,               -- days since 1970, in UTC
+  requests INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- name: from_version_6
+CREATE TABLE audit_checkpoint (            -- where the removed rows of the audit end
+  one        INTEGER PRIMARY KEY CHECK (one = 1),
+  number     INTEGER NOT NULL,             -- of the last removed row; all before it were removed too
+  hash       TEXT NOT NULL,                -- of that row: the chain goes on from it
+  first_time TEXT NOT NULL,                -- of the first removed row
+  last_time  TEXT NOT NULL,
+  made       TEXT NOT NULL,
+  signature  TEXT NOT NULL                 -- over the other columns, with the key in audit.key
+) STRICT;
+CREATE TABLE audit_shipped (               -- up to which row the audit was shipped
+  target TEXT PRIMARY KEY,                 -- a digest of the address
+  number INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -151,6 +187,16 @@ CREATE TEMP TABLE IF NOT EXISTS done (agent, kind, subject, time, number);
 CREATE TEMP TABLE IF NOT EXISTS reviewed_prs (agent, owner, repo, pr_number, reviewed_at, number);
 CREATE TEMP TABLE IF NOT EXISTS claims (subject, holder, time);
 CREATE TEMP TABLE IF NOT EXISTS idempotency (agent, key, digest, status, answer, time);
+
+-- name: as_version_5
+CREATE TEMP TABLE IF NOT EXISTS grants (agent, kind, pattern, created);
+
+-- name: as_version_6
+CREATE TEMP TABLE IF NOT EXISTS request_count (agent, day, requests);
+
+-- name: as_version_7
+CREATE TEMP TABLE IF NOT EXISTS audit_checkpoint (one, number, hash, first_time, last_time, made, signature);
+CREATE TEMP TABLE IF NOT EXISTS audit_shipped (target, number);
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
@@ -314,11 +360,36 @@ SELECT name, role, tenant, created FROM agents WHERE :name IS NULL OR name = :na
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.find_tokens
-SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant
+SELECT tokens.id, tokens.digest, tokens.expires, tokens.revoked, agents.name, agents.role, agents.tenant,
+  (SELECT json_group_array(json_array(kind, pattern)) FROM grants WHERE grants.agent = agents.name), tokens.created
 FROM tokens JOIN agents ON agents.name = tokens.agent WHERE tokens.id IN (SELECT value FROM json_each(:ids));
+
+-- name: agents.count_expiring
+-- (by agent: a token that was replaced and ends after its grace needs no new one)
+SELECT count(*) FROM (
+  SELECT max(coalesce(expires, 9223372036854775807)) AS last FROM tokens WHERE revoked IS NULL GROUP BY agent
+) AS ends WHERE last > :now AND last <= :until;
 
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
+
+-- name: agents.sharing_sessions
+SELECT name FROM agents WHERE name <> :name AND (
+  substr(lower(:name), 1, length(name) + 1) = lower(name) || '.'
+  OR substr(lower(name), 1, length(:name) + 1) = lower(:name) || '.'
+) LIMIT 1;
+
+-- name: agents.grants
+SELECT agent, kind, pattern FROM grants WHERE :agent IS NULL OR agent = :agent ORDER BY agent, kind, pattern;
+
+-- name: agents.put_grant
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :now) ON CONFLICT DO NOTHING;
+
+-- name: agents.remove_grant
+DELETE FROM grants WHERE agent = :agent AND kind = :kind AND pattern = :pattern RETURNING 1;
+
+-- name: agents.remove_grants
+DELETE FROM grants WHERE agent = :agent;
 
 -- name: agents.any
 SELECT 1 FROM agents LIMIT 1;
@@ -346,6 +417,9 @@ WHERE agent = :agent AND revoked IS NULL AND id <> :id AND (expires IS NULL OR e
 -- name: agents.revoke_tokens
 UPDATE tokens SET revoked = :now WHERE agent = :agent AND revoked IS NULL AND id <> :id RETURNING id;
 
+-- name: agents.revoke_older
+UPDATE tokens SET revoked = :time WHERE agent = :agent AND revoked IS NULL AND created <= :time;
+
 -- The audit. Columns are read as bytes: values that another program wrote may not be text.
 
 -- name: audit.head
@@ -359,7 +433,7 @@ VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
 UPDATE audit_head SET count = :count, hash = :hash;
 
 -- name: audit.take_unmarked
-UPDATE audit_head SET marked = count WHERE marked <> count RETURNING count, CAST(hash AS BLOB);
+UPDATE audit_head SET marked = count WHERE marked <> count;
 
 -- name: audit.hash_of
 SELECT CAST(hash AS BLOB) FROM audit WHERE number = :number;
@@ -378,6 +452,35 @@ WHERE (:before IS NULL OR number < :before)
   AND (:since IS NULL OR time >= :since)
   AND (:until IS NULL OR time < :until)
 ORDER BY number DESC LIMIT :most;
+
+-- name: audit.range
+SELECT (SELECT min(number) FROM audit WHERE :since IS NULL OR time >= :since),
+  (SELECT max(number) FROM audit WHERE :until IS NULL OR time < :until);
+
+-- name: audit.checkpoint
+SELECT number, CAST(hash AS BLOB), CAST(first_time AS BLOB), CAST(last_time AS BLOB), CAST(made AS BLOB),
+  CAST(signature AS BLOB) FROM audit_checkpoint;
+
+-- name: audit.is_removable
+-- (the newest row stays, and so does every row that the mark does not cover)
+SELECT 1 FROM audit, audit_head WHERE audit.number = :number AND audit.hash = :hash AND audit.number < audit_head.marked
+  AND NOT EXISTS (SELECT 1 FROM audit_checkpoint WHERE number >= :number);
+
+-- name: audit.put_checkpoint
+INSERT INTO audit_checkpoint (one, number, hash, first_time, last_time, made, signature)
+VALUES (1, :number, :hash, :first_time, :last_time, :made, :signature)
+ON CONFLICT (one) DO UPDATE SET number = excluded.number, hash = excluded.hash, first_time = excluded.first_time,
+  last_time = excluded.last_time, made = excluded.made, signature = excluded.signature;
+
+-- name: audit.remove
+DELETE FROM audit WHERE number <= :number;
+
+-- name: audit.position
+SELECT number FROM audit_shipped WHERE target = :target;
+
+-- name: audit.put_position
+INSERT INTO audit_shipped (target, number) VALUES (:target, :number)
+ON CONFLICT (target) DO UPDATE SET number = excluded.number WHERE number < excluded.number;
 
 -- name: audit.last
 SELECT number, CAST(hash AS BLOB) FROM audit ORDER BY number DESC LIMIT 1;
@@ -457,6 +560,15 @@ ON CONFLICT (subject) DO UPDATE SET holder = excluded.holder, time = excluded.ti
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
 
 -- Idempotency keys.
+
+-- name: quotas.count_request
+INSERT INTO request_count (agent, day, requests) SELECT :agent, :day, 1 WHERE :most > 0
+ON CONFLICT (agent) DO UPDATE SET requests = CASE day WHEN excluded.day THEN requests + 1 ELSE 1 END, day = excluded.day
+WHERE day <> excluded.day OR requests < :most
+RETURNING requests;
+
+-- name: quotas.requests
+SELECT requests FROM request_count WHERE agent = :agent AND day = :day;
 
 -- name: keys.remove_old
 DELETE FROM idempotency WHERE time < :before;
@@ -549,6 +661,12 @@ SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
 -- name: transfer.add_tokens
 INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
 
+-- name: transfer.grants
+SELECT agent, kind, pattern, created FROM grants ORDER BY agent, kind, pattern;
+
+-- name: transfer.add_grants
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :created) ON CONFLICT DO NOTHING;
+
 -- name: transfer.done
 SELECT agent, kind, subject, time FROM done ORDER BY number;
 
@@ -581,3 +699,10 @@ INSERT INTO audit (number, time, tenant, agent, action, outcome, metadata, hash)
 
 -- name: transfer.move_audit
 UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND hash = :old_hash RETURNING count;
+
+-- name: transfer.begin_audit_after
+UPDATE audit_head SET count = :number, hash = :hash WHERE count = 0 AND NOT EXISTS (SELECT 1 FROM audit_checkpoint)
+RETURNING count;
+INSERT INTO audit_checkpoint (one, number, hash, first_time, last_time, made, signature)
+SELECT 1, :number, :hash, :first_time, :last_time, :made, :signature FROM audit_head WHERE count = :number
+ON CONFLICT DO NOTHING;

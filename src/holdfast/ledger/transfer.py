@@ -14,11 +14,12 @@ from holdfast.ledger.purges import is_rejection
 
 if TYPE_CHECKING:
     from holdfast.ledger.audit import AuditRow
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.interface import LedgerDatabase, SecretKey, Transaction
     from holdfast.ledger.purges import Purges
 
 Row = tuple[Any, ...]
-SECRET = "review"  # the name of the secret key among the keys
+REVIEW, AUDIT = "review", "audit"  # the names of the secret keys among the keys
 _NUL, _UNKNOWN = "\0", "\ufffd"  # between the names in a claim's subject, and what PostgreSQL keeps instead
 
 
@@ -44,6 +45,7 @@ TABLES = (
     Table("decisions", ("time", "action", "subject", "detail"), 4),
     Table("agents", ("name", "role", "created"), 1),
     Table("tokens", ("id", "agent", "digest", "created", "expires", "revoked"), 1),
+    Table("grants", ("agent", "kind", "pattern", "created"), 3),
     Table("done", ("agent", "kind", "subject", "time"), 3, newer_wins=True),
     Table("reviewed_prs", ("agent", "owner", "repo", "pr_number", "reviewed_at"), 4, newer_wins=True),
     Table("claims", ("subject", "holder", "time"), 1, newer_wins=True),
@@ -54,24 +56,25 @@ TABLES = (
 class Transfer:
     """Read and add rows of one ledger."""
 
-    def __init__(self, database: LedgerDatabase, purges: Purges, secret: SecretKey) -> None:
-        self._database, self._purges, self._secret = database, purges, secret
+    def __init__(self, database: LedgerDatabase, purges: Purges, secrets: dict[str, SecretKey]) -> None:
+        self._database, self._purges, self._secrets = database, purges, secrets
 
     def rows(self, table: Table) -> list[Row]:
         """Return all rows of a table, in the order they were added where that is known."""
         rows = [_decode_row(table, row) for row in self._database.read_current(f"transfer.{table.name}")]
         if table.name != "keys":
             return rows
-        secret = self._secret.find()
-        others = [row for row in rows if row[0] != SECRET]
-        return sorted([*others, *([(SECRET, secret)] if secret is not None else [])])
+        secrets = [(name, secret.find()) for name, secret in self._secrets.items()]
+        others = [row for row in rows if row[0] not in self._secrets]
+        return sorted([*others, *[(name, value) for name, value in secrets if value is not None]])
 
     def add(self, table: Table, rows: list[Row]) -> None:
         """Add those rows that are missing; they are on disk when this returns."""
         if table.name == "keys":
-            for value in [value for name, value in rows if name == SECRET]:
-                self._secret.save(value)
-            rows = [row for row in rows if row[0] != SECRET]
+            for name, value in rows:
+                if name in self._secrets:
+                    self._secrets[name].save(value)
+            rows = [row for row in rows if row[0] not in self._secrets]
         if table.name == "receipts" and rows:  # the flag comes first: without it the rows are never looked up
             self._purges.set_flag()
         if table.name == "purged" and any(is_rejection(row[0]) for row in rows):
@@ -96,6 +99,16 @@ class Transfer:
 
         self._database.write(append_rows, retry_after_reset=False)
         return end
+
+    def begin_audit_after(self, checkpoint: Checkpoint) -> AuditMark:
+        """Begin an empty audit behind the rows that the checkpoint of another one removed; return where it ends."""
+
+        def begin(transaction: Transaction) -> None:
+            if not transaction.run("transfer.begin_audit_after", **checkpoint.as_dict()):
+                raise Conflict("somebody else writes to the audit", "Stop whoever serves it, and copy again")
+
+        self._database.write(begin, retry_after_reset=False)
+        return AuditMark(checkpoint.number, checkpoint.hash)
 
 
 def _decode_row(table: Table, row: Row) -> Row:

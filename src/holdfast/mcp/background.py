@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import home
 from holdfast.api.memory import Memory
 from holdfast.api.resident import Resident
+from holdfast.base import totals
 from holdfast.errors import HoldfastError
 from holdfast.safety.model_text import show_hidden
 from holdfast.verbs.archive import describe_archived
@@ -54,6 +55,15 @@ class BackgroundWork:
             thread.join(_SHUTDOWN_SECONDS)
 
     def _retain(self) -> None:
+        try:
+            self._archive()
+        except Exception as error:
+            totals.add("holdfast_background_failures_total", work="retention")
+            if logging.getLogger().handlers:  # of a gateway; a client is told by `holdfast doctor`
+                _log.warning("retention failed: %s", getattr(error, "code", type(error).__name__))
+            raise
+
+    def _archive(self) -> None:
         with Memory(config=self._memories.config(), project="retention", origin="user") as memory:
             archived = memory.retain()
         for line in describe_archived([note.scope.kind for note in archived], memory.config):

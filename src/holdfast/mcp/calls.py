@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,13 +22,16 @@ from holdfast.api.memory import Memory
 from holdfast.api.memory_cache import MemoryCache
 from holdfast.base.record import Record
 from holdfast.config import Config, check_gateway_url
-from holdfast.errors import HoldfastError, NoScope, UsageError
+from holdfast.errors import HoldfastError, NoScope, Template, UsageError, default_words
 from holdfast.mcp import markdown, project_resolution
 from holdfast.mcp.handlers import scope_of, writes
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
 from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 PROJECT = "holdfast/project"  # the field of `_meta` that says which project was used
 T = TypeVar("T")
@@ -44,11 +47,12 @@ _TYPE_NAMES = {"string": "a string", "integer": "a whole number", "boolean": "tr
 
 class AccessControl(Record):
     """Access control, where callers have tokens: `admit` finds and checks the caller, `redact` removes from a message what the
-    caller may not read, `report_error` records an unexpected error."""
+    caller may not read, `report_error` records an unexpected error, `words` names what a caller without a shell can do."""
 
     admit: Admit
     redact: Callable[[str], str]
     report_error: Callable[[Exception], object]
+    words: Wording
 
 
 class Calls:
@@ -58,7 +62,8 @@ class Calls:
         self.started = started
         self._gate = gate
         self._admit = gate.admit if gate else None
-        self.memories = Memories(started)
+        self._words: Wording = gate.words if gate else default_words
+        self.memories = Memories(started, self._words)
         self._roots: OrderedDict[int, tuple[object, str]] = OrderedDict()
         self._root_changes = 0  # how often any client has said that its roots have changed
         self._limit: anyio.CapacityLimiter | None = None
@@ -70,16 +75,21 @@ class Calls:
             arguments = check_arguments(tool.input_schema, given)
             caller = await self._tool_caller(tool, arguments, ctx)
             _require_project(caller, scope_of(tool.name, arguments))
-            answer = await self.run(caller, lambda memory: _run_tool(caller, memory, tool, arguments))
+            answer = await self.run(caller, lambda memory: _run_tool(caller, memory, tool, arguments, self._redact))
         except HoldfastError as error:
             return _error_result(self.shown(error), caller)
         except Exception as error:
             return _error_result(self._report_unexpected(error), caller)
         return answer
 
+    def _redact(self, text: str) -> str:
+        return self._gate.redact(text) if self._gate else text
+
     def shown(self, error: HoldfastError) -> str:
         """Return the message of an error as the caller may read it."""
-        return self._gate.redact(str(error)) if self._gate else str(error)
+        message, fix = error.whole().render(self._words), Template(error.hint).render(self._words)
+        text = f"{message}. {fix}" if fix else message
+        return self._redact(text)
 
     def _report_unexpected(self, error: Exception) -> str:
         """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
@@ -186,8 +196,8 @@ class Calls:
 class Memories:
     """The open memories, one per caller."""
 
-    def __init__(self, started: LaunchOptions) -> None:
-        self._started = started
+    def __init__(self, started: LaunchOptions, words: Wording = default_words) -> None:
+        self._started, self._words = started, words
         self._cache = MemoryCache(_OPEN_MEMORIES)
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id that no notes are stored under
 
@@ -226,7 +236,7 @@ class Memories:
             )  # fmt: skip
         return Memory(
             config=settings, project=project, session=caller.session, agent=caller.agent, client=caller.client,
-            cwd=caller.folder,
+            cwd=caller.folder, words=self._words,
         )  # fmt: skip
 
 
@@ -289,9 +299,13 @@ def describe_project(caller: Caller, memory: Memory) -> dict[str, Any]:
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
 
 
-def _run_tool(caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+def _run_tool(
+    caller: Caller, memory: Memory, tool: Tool, arguments: dict[str, Any], redact: Callable[[str], str]
+) -> dict[str, Any]:
     """Run a tool and return one text for the model. Programs find the project in `_meta`."""
     answer = show_hidden(tool.verb(memory, arguments))
+    if isinstance(answer, dict) and answer.get("reason"):
+        answer["reason"] = redact(answer["reason"])
     project = show_hidden(describe_project(caller, memory))
     text = "\n".join([*tool.show(answer), markdown.format_project(project)])
     return {"content": [{"type": "text", "text": text}], "_meta": {PROJECT: project}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.models import describe_speaker
 from holdfast.safety.escape import escape_text, flatten
 from holdfast.safety.model_text import QUARANTINED as WHY_QUARANTINED
 from holdfast.safety.model_text import escape_markup
@@ -229,7 +230,7 @@ def _hit_details(hit: Answer) -> list[str]:
     if hit["kind"] in ("note", "past"):
         kind = [hit["type"]] if hit.get("type") not in (None, "project") else []
         return [_scope_kind(hit), *kind, _span(hit), *_source(hit), *_marks(hit)]
-    speaker = [_name(hit["speaker"])] if hit.get("speaker") else []
+    speaker = [_speaker(hit["speaker"], hit.get("source", {}).get("agent"))] if hit.get("speaker") else []
     return [hit["kind"], *speaker, _span(hit), *_marks(hit), _path(hit["citation"])]
 
 
@@ -280,6 +281,8 @@ def _turns(turns: list[Answer]) -> list[str]:
         if most and len(text) > most:
             text = f"{_cut(text, most)} … (memory_history with this turn, before 0, after 0 shows all)"
         who = [one["role"], *([_name(one["speaker"])] if one.get("speaker") else [])]
+        if one.get("agent"):  # sent with a token: what it claims, in one piece
+            who = [_speaker(" ".join(who), one["agent"])]
         when = [one["time"]] if one.get("time") else []
         lines += _entry(f"- {', '.join([*who, *when, *_marks(one), _path(one['citation'])])}: ", _rows(text))
     return lines
@@ -291,6 +294,10 @@ def _verbatim(head: str, text: str) -> list[str]:
     rows = [f"    {row.removesuffix(chr(13))}" for row in shown.removesuffix("\n").split("\n")] if text else []
     lines = [f"{head}. {NOTICE}", *rows] if text else [f"{head}: no text. {NOTICE}"]
     return [*lines, _ESCAPED] if shown != text else lines
+
+
+def _speaker(speaker: str, agent: str | None) -> str:
+    return _name(describe_speaker(speaker, agent))
 
 
 def _scope_kind(one: Answer) -> str:

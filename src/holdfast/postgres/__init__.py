@@ -13,7 +13,7 @@ except ImportError:
 
     raise ConfigError("PostgreSQL's driver is not installed", "pip install 'holdfast[postgres]'") from None
 
-from holdfast.postgres.checks import replica_problem, vector_problem, vector_problem_at
+from holdfast.postgres.checks import login_problem, replica_problem, vector_problem, vector_problem_at
 from holdfast.postgres.database import Database, Session
 from holdfast.postgres.errors import RetryLater
 from holdfast.postgres.lock import Lock
@@ -27,6 +27,7 @@ __all__ = [
     "PostgresSettings",
     "RetryLater",
     "Session",
+    "login_problem",
     "make_settings",
     "migrate",
     "newest_version",

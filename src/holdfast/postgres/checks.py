@@ -1,4 +1,5 @@
-"""Checks for `doctor`: whether the database can store vectors, and whether store.read_url is a replica of store.url.
+"""Checks for `doctor`: whether the database can store vectors, whether store.read_url is a replica of store.url, and whether
+row-level security binds the login.
 
 Each returns what is wrong and how to fix it."""
 
@@ -38,6 +39,30 @@ class ServerIdentity(NamedTuple):
     database: str
     is_standby: bool
     started: str
+
+
+class Login(NamedTuple):
+    """The role that this process logs in as, and what exempts it from row-level security."""
+
+    name: str
+    is_superuser: bool
+    bypasses_security: bool
+
+
+def login_problem(settings: PostgresSettings) -> tuple[str, str]:
+    """Return why row-level security does not bind the login, and how to fix it; two empty strings if it does."""
+    try:
+        with psycopg.connect(**connection_parameters(settings.url)) as connection:
+            row = connection.execute(SQL["login"]).fetchone()
+    except psycopg.Error as error:
+        raise translate(error) from error
+    login = Login(*row) if row is not None else Login("", False, False)
+    if not login.is_superuser and not login.bypasses_security:
+        return "", ""
+    why = "is a superuser" if login.is_superuser else "has BYPASSRLS"
+    problem = f"the login {login.name} of store.url {why}: row-level security does not bind it"
+    fix = "Let an administrator make an ordinary login with docs/deploy/postgres-roles.sql, and name that one in store.url"
+    return problem, fix
 
 
 def vector_problem(database: Database) -> tuple[str, str]:

@@ -54,6 +54,9 @@ SELECT holdfast.make_vectors();
 SELECT system_identifier::text, current_database()::text, pg_is_in_recovery(), pg_postmaster_start_time()::text
 FROM pg_control_system();
 
+-- name: login
+SELECT rolname::text, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = session_user;
+
 -- name: migration_settings
 SELECT set_config('lock_timeout', :lock_timeout, true), set_config('statement_timeout', '0', true),
   set_config('idle_in_transaction_session_timeout', '0', true), set_config('client_min_messages', 'warning', true);
@@ -86,3 +89,6 @@ SELECT digest FROM holdfast.migration WHERE number = :number;
 
 -- name: add_applied
 INSERT INTO holdfast.migration (number, name, digest) VALUES (:number, :name, :digest);
+
+-- name: make_platform_views
+SELECT CASE WHEN to_regclass('holdfast_views.reviewed_prs') IS NULL THEN holdfast.make_platform_views() ELSE false END;

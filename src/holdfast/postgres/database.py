@@ -19,6 +19,7 @@ from weakref import WeakSet
 import psycopg
 from psycopg import sql
 
+from holdfast.base import tracing
 from holdfast.base.fork import on_fork
 from holdfast.errors import DiskTrouble, Unsure, try_again
 from holdfast.postgres.connection import NoAnswer, Result
@@ -209,6 +210,10 @@ class Session:
 
     def _send(self, batch: list[Statement], commit: Result | None = None) -> None:
         """Run a batch, again on a new connection if this one dies and no result was read. `commit` is the result of COMMIT."""
+        with tracing.span("postgres.query", is_client=True, db__system__name="postgresql", holdfast__statements=len(batch)):
+            self._run_batch(batch, commit)
+
+    def _run_batch(self, batch: list[Statement], commit: Result | None) -> None:
         if self._failed:
             raise try_again("nothing of this was kept, because a part of it failed")
         self._failed = not self._read_only

@@ -6,7 +6,19 @@ import re
 
 import psycopg
 
-from holdfast.errors import Busy, ConfigError, Conflict, Damaged, Denied, DiskTrouble, HoldfastError, InvalidText, Trouble
+from holdfast.errors import (
+    Busy,
+    ConfigError,
+    Conflict,
+    Damaged,
+    Denied,
+    DiskTrouble,
+    HoldfastError,
+    InvalidText,
+    Template,
+    Trouble,
+    phrase,
+)
 
 URL, READ_URL = "store.url", "store.read_url"  # the settings that an error may name
 _AWAY = (  # shut down, crashed, starting, idle for too long, too many connections, no longer the primary
@@ -133,13 +145,16 @@ def _translate_state(error: psycopg.Error, state: str, url: str) -> HoldfastErro
     if state == "57014":
         return Busy("the database took longer than it may", "Ask for less, or set store.statement_seconds higher")
     if state.startswith("53"):
-        return DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
+        trouble = DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
+        trouble.full = state == "53100"
+        return trouble
     if state.startswith(("58", "XX001", "XX002")):
         return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
     if refused := _find_refusal(state=state, url=url):
         return refused
     if state in _NO_SCHEMA:
-        return Trouble(f"the database is not as this Holdfast expects it ({kind})", "Run `holdfast migrate`")
+        fix = Template(phrase("migrate", "Run `holdfast migrate`"))
+        return Trouble(f"the database is not as this Holdfast expects it ({kind})", fix)
     if state == "42501":
         return Denied("the database does not allow this here", f"Grant holdfast_app to the login of {url}")
     if state == "23505":

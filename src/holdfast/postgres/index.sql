@@ -33,7 +33,7 @@ EXISTS (SELECT FROM fact b WHERE b.about = a.about AND hashtext(b.named) = hasht
 
 -- name: {note_columns}
 f.scope, f.part, d.name, d.key, d.note_id, d.type, d.tags, d.created, d.updated, d.source, d.valid_from, d.valid_to, d.pinned,
-  d.first_line, d.last_line, d.digest, d.versions, {quarantined}, p.text
+  d.first_line, d.last_line, d.digest, d.versions, d.platform_key, {quarantined}, p.text
 
 -- name: {fact_columns}
 a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.line, f.scope, f.part, d.name, {quarantined}
@@ -65,11 +65,14 @@ UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 
   old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
 WHERE id = :folder::bigint;
 
+-- name: agent_usage
+SELECT coalesce(sum(notes), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM agent_usage WHERE agent = :agent::text;
+
 -- name: indexed_file
-SELECT id, ino, ctime, size, mix, digest, versions FROM doc WHERE folder = :folder::bigint AND name = :name::text;
+SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder::bigint AND name = :name::text;
 
 -- name: indexed_files
-SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions FROM folder f JOIN doc d ON d.folder = f.id
+SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions, d.note_id FROM folder f JOIN doc d ON d.folder = f.id
 WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:doc_names::text[]);
 
 -- name: file_ids
@@ -77,11 +80,12 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
 
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
-  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose)
+  source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose,
+  agent, bytes, platform_key)
 SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
   mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
   source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
-  versions bigint, problem text, trust text, exposed boolean, prose boolean);
+  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint, platform_key text);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
@@ -89,7 +93,7 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
-  exposed = :exposed::boolean, prose = :prose::boolean
+  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint, platform_key = :platform_key::text
 WHERE id = :id::bigint;
 
 -- name: drop_docs
@@ -133,8 +137,9 @@ DELETE FROM fact WHERE doc = ANY(:docs::bigint[]);
 
 -- name: drop_passages
 WITH gone AS (
-  DELETE FROM passage WHERE doc = ANY(:docs::bigint[]) AND (NOT :current_only::boolean OR NOT past)
-  RETURNING id, folder, past, words, length, terms
+  DELETE FROM passage p USING unnest(:docs::bigint[], :firsts::bigint[]) AS d (id, first)
+  WHERE p.doc = d.id AND p.seq >= d.first
+  RETURNING p.id, p.folder, p.past, p.words, p.length, p.terms
 ), unsaid AS (
   DELETE FROM mention m
   USING (SELECT g.id, g.folder, t.word FROM gone g CROSS JOIN LATERAL unnest(g.terms) AS t (word) OFFSET 0) AS s
@@ -458,6 +463,9 @@ SELECT p.text, p.sum FROM passage p JOIN folder f ON f.id = p.folder;
 
 -- name: all_texts
 SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE p.turn IS NULL OR :transcripts::boolean;
+
+-- name: texts_of_scopes
+SELECT p.text FROM passage p JOIN folder f ON f.id = p.folder WHERE {in_scopes} AND (p.turn IS NULL OR :transcripts::boolean);
 
 -- name: wrong_counts
 SELECT f.scope || '/' || f.part FROM folder f

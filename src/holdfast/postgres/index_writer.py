@@ -13,18 +13,29 @@ from zlib import crc32
 from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.base.record import Record
 from holdfast.index.results import IndexedFile
-from holdfast.index.rows import APPEND, NEXT_VERSION, SKIP, doc_fields, fact_fields, passage_fields, plan_update
+from holdfast.index.rows import (
+    APPEND,
+    NEXT_VERSION,
+    SKIP,
+    doc_fields,
+    fact_fields,
+    first_replaced,
+    passage_fields,
+    plan_update,
+)
 from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
     from holdfast.postgres.connection import Result
+
+    T = TypeVar("T")
 
     Sql = Mapping[str, str]
     FolderKey = tuple[str, str]  # scope and part
@@ -64,8 +75,7 @@ class Change:
         self._passages: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
-        self._replaced: list[int] = []  # docs whose passages are removed,
-        self._next_versions: list[int] = []  # docs whose current passages are removed,
+        self._replaced: list[tuple[int, int]] = []  # docs whose passages are removed, and from which number on,
         self._removed: list[int] = []  # and docs that are removed
         self._removed_terms: list[Any] = []  # results of the statements that remove passages
 
@@ -94,12 +104,11 @@ class Change:
             self._docs.append(doc_fields(id, entry, folder, mix))
             self._add(id, folder, entry.passages, entry.facts)
             return
-        next_version = plan == NEXT_VERSION
         if plan != APPEND:
-            (self._next_versions if next_version else self._replaced).append(known.id)
+            self._replaced.append((known.id, first_replaced(plan, entry, known)))
         self._db.execute(self._sql["change_doc"], doc_fields(known.id, entry, folder, mix))
         self._folders.mix(folder, known.mix ^ mix)
-        self._add(known.id, folder, entry.passages[:2] if next_version else entry.passages, entry.facts)
+        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry.facts)
 
     def remove(self, scope: str, part: str, name: str) -> bool:
         """Remove a file from the index; return whether it was indexed."""
@@ -107,7 +116,7 @@ class Change:
         known = self._folders.indexed.get((folder, clean_text(name)))
         if known is None:
             return False
-        self._replaced.append(known.id)
+        self._replaced.append((known.id, 0))
         self._removed.append(known.id)
         self._folders.mix(folder, known.mix)
         return True
@@ -118,12 +127,11 @@ class Change:
 
     def save(self) -> None:
         """Queue the statements that remove rows, then those that add rows."""
-        for docs, current_only in ((self._replaced, False), (self._next_versions, True)):
-            for batch in _split_batches(docs):
-                self._db.execute(self._sql["drop_vectors"], {"docs": batch})
-                terms = self._db.execute(self._sql["drop_passages"], {"docs": batch, "current_only": current_only})
-                self._removed_terms.append(terms)
-                self._db.execute(self._sql["drop_facts"], {"docs": batch})
+        for replaced in _split_batches(self._replaced):
+            passages_of = {"docs": [doc for doc, _ in replaced], "firsts": [first for _, first in replaced]}
+            self._db.execute(self._sql["drop_vectors"], passages_of)
+            self._removed_terms.append(self._db.execute(self._sql["drop_passages"], passages_of))
+            self._db.execute(self._sql["drop_facts"], {"docs": passages_of["docs"]})
         for batch in _split_batches(self._removed):
             self._db.execute(self._sql["drop_docs"], {"docs": batch})
         passages = [self._count_passage(row) for row in self._passages]
@@ -234,7 +242,7 @@ class _Folders:
             self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **{name: counts[name] for name in _COUNTS}})
 
 
-def _split_batches(docs: list[int]) -> list[list[int]]:
+def _split_batches(docs: list[T]) -> list[list[T]]:
     return [docs[start : start + _BATCH] for start in range(0, len(docs), _BATCH)]
 
 

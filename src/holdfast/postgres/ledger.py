@@ -11,14 +11,15 @@ from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.base import dates
-from holdfast.errors import Busy, Damaged, DiskTrouble, Template, command
+from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, Template, command
 from holdfast.ledger.agents import Agents
 from holdfast.ledger.audit import Audit, AuditMark, canonical_metadata
 from holdfast.ledger.done import Done, Reviews
 from holdfast.ledger.idempotency import IdempotencyKeys
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.purges import Purges
-from holdfast.ledger.transfer import SECRET, Transfer
+from holdfast.ledger.request_counts import RequestCounts
+from holdfast.ledger.transfer import AUDIT, REVIEW, Transfer
 from holdfast.ledger.usage import Decisions, Sessions, Usage
 from holdfast.postgres import Database, Lock, statements
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from holdfast.ledger.audit import Decision
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.interface import LedgerDatabase, Transaction
     from holdfast.postgres import PostgresSettings, Session
 
@@ -48,18 +50,25 @@ class PostgresLedger:
         self.decisions = Decisions(self.database)
         self.purge_flags = PurgeFlagRows(self.database)
         self.purges = Purges(self.database, self.purge_flags)
-        self.audit = Audit(self.database, PostgresAuditChain(self.database))
+        review_key, audit_key = SecretRow(self.database, REVIEW), SecretRow(self.database, AUDIT)
+        self.audit = Audit(self.database, PostgresAuditChain(self.database), audit_key)
         self.agents = Agents(self.database, self.audit)
-        secret = SecretRow(self.database)
-        self.done = Done(self.database, secret)
-        self.reviews = Reviews(self.database, secret)
+        self.done = Done(self.database, review_key)
+        self.reviews = Reviews(self.database, review_key)
         self.idempotency_keys = IdempotencyKeys(self.database)
-        self.transfer = Transfer(self.database, self.purges, secret)
+        self.request_counts = RequestCounts(self.database)
+        self.transfer = Transfer(self.database, self.purges, {REVIEW: review_key, AUDIT: audit_key})
 
     @property
     def problem(self) -> str | None:
         """Why the ledger could not be read."""
         return self.database.unreadable
+
+    def check_ready(self) -> None:
+        """Raise if tokens cannot be looked up now, or if the server accepts no writes, as a standby does."""
+        self.agents.find_tokens([""])
+        if not self.database.read_any_tenant("accepts_writes")[0][0]:
+            raise Busy("the database accepts no writes", "Make it the primary, or correct store.url")
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """Return a lock between processes; entering it raises Busy after this many seconds."""
@@ -152,7 +161,7 @@ class PostgresAuditChain:
 
     def append(self, transaction: Transaction, decisions: Iterable[Decision]) -> None:
         """Add rows and move the head of the chain; raises Damaged where the head is missing."""
-        now = dates.now()
+        now = dates.now_milliseconds()
         lines = "\n".join([_hashed_form(decision, now) for decision in decisions])
         if transaction.run("audit.append", rows=lines) != [(0,)]:
             return
@@ -173,6 +182,15 @@ class PostgresAuditChain:
     def read_mark(self) -> AuditMark | None:
         rows = self._database.read_current("audit.mark")
         return AuditMark(*rows[0]) if rows else None
+
+    def prune(self, checkpoint: Checkpoint) -> None:
+        """Write the checkpoint and remove the rows up to it, by a function of the database: this role cannot delete rows."""
+
+        def remove(transaction: Transaction) -> None:
+            if transaction.run("audit.prune", **checkpoint.as_dict()) != [(True,)]:
+                raise Conflict("another process changed the audit meanwhile, or its rows are too young", "Run it again")
+
+        self._database.write(remove)
 
 
 class PurgeFlagRows:
@@ -200,10 +218,10 @@ class PurgeFlagRows:
 
 
 class SecretRow:
-    """The tenant's secret key as a row, made by the first process that needs it."""
+    """A secret key of the tenant as a row, made by the first process that needs it."""
 
-    def __init__(self, database: LedgerDatabase) -> None:
-        self._database = database
+    def __init__(self, database: LedgerDatabase, name: str) -> None:
+        self._database, self._name = database, name
 
     def load(self) -> bytes:
         """Return the secret; make one if there is none."""
@@ -215,12 +233,12 @@ class SecretRow:
         return found
 
     def find(self) -> bytes | None:
-        rows = self._database.read_current("key", name=SECRET)
+        rows = self._database.read_current("key", name=self._name)
         return bytes(rows[0][0]) if rows else None
 
     def save(self, value: bytes) -> None:
         """Keep a secret, unless there is one."""
-        self._database.write(lambda transaction: transaction.run("add_key", name=SECRET, value=value))
+        self._database.write(lambda transaction: transaction.run("add_key", name=self._name, value=value))
 
 
 def _hashed_form(decision: Decision, now: str) -> str:

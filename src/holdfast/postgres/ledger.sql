@@ -167,15 +167,42 @@ SELECT name, role, tenant, created FROM agents WHERE :name::text IS NULL OR name
 SELECT agent, id, created, expires, revoked FROM tokens WHERE :agent::text IS NULL OR agent = :agent ORDER BY number;
 
 -- name: agents.find_tokens
-SELECT shown.id, digest, expires, revoked, agent, role, tenant FROM json_array_elements_text(:ids::json) AS shown (id),
+SELECT shown.id, digest, expires, revoked, agent, role, tenant, grants, 0
+FROM json_array_elements_text(:ids::json) AS shown (id),
   presented(shown.id);
+
+-- name: accepts_writes
+SELECT NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'off';
 
 -- name: agents.touch_token
 -- (a row that is written again is as durable as this transaction)
 UPDATE tokens SET id = id WHERE id = :id RETURNING 1;
 
+-- name: agents.count_expiring
+-- (by agent: a token that was replaced and ends after its grace needs no new one)
+SELECT count(*) FROM (
+  SELECT max(coalesce(expires, 9223372036854775807)) AS last FROM tokens WHERE revoked IS NULL GROUP BY agent
+) AS ends WHERE last > :now AND last <= :until;
+
 -- name: agents.same_but_for_case
 SELECT name FROM agents WHERE lower(name) = lower(:name) AND name <> :name LIMIT 1;
+
+-- name: agents.sharing_sessions
+SELECT name FROM agents WHERE name <> :name AND (
+  starts_with(lower(:name), lower(name) || '.') OR starts_with(lower(name), lower(:name) || '.')
+) LIMIT 1;
+
+-- name: agents.grants
+SELECT agent, kind, pattern FROM grants WHERE :agent::text IS NULL OR agent = :agent ORDER BY agent, kind, pattern;
+
+-- name: agents.put_grant
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :now) ON CONFLICT DO NOTHING;
+
+-- name: agents.remove_grant
+DELETE FROM grants WHERE agent = :agent AND kind = :kind AND pattern = :pattern RETURNING 1;
+
+-- name: agents.remove_grants
+DELETE FROM grants WHERE agent = :agent;
 
 -- name: agents.any
 SELECT 1 FROM agents LIMIT 1;
@@ -236,6 +263,29 @@ WHERE (:before::bigint IS NULL OR number < :before)
   AND (:since::text IS NULL OR time >= :since)
   AND (:until::text IS NULL OR time < :until)
 ORDER BY number DESC LIMIT :most;
+
+-- name: audit.hash_of
+SELECT hash FROM agent_action_log WHERE number = :number;
+
+-- name: audit.range
+SELECT (SELECT min(number) FROM agent_action_log WHERE :since::text IS NULL OR time >= :since),
+  (SELECT max(number) FROM agent_action_log WHERE :until::text IS NULL OR time < :until);
+
+-- name: audit.checkpoint
+SELECT number, hash, first_time, last_time, made, signature FROM audit_checkpoint;
+
+-- name: audit.prune
+SELECT prune_audit(:number, :hash, :first_time, :last_time, :made, :signature);
+
+-- name: audit.position
+SELECT number FROM audit_shipped WHERE target = :target;
+
+-- name: audit.put_position
+INSERT INTO audit_shipped (target, number) VALUES (:target, :number)
+ON CONFLICT (tenant, target) DO UPDATE SET number = excluded.number WHERE audit_shipped.number < excluded.number;
+
+-- name: audit.unshipped_tenants
+SELECT unshipped_tenants(:target);
 
 -- name: audit.last
 SELECT number, hash FROM agent_action_log ORDER BY number DESC LIMIT 1;
@@ -311,6 +361,16 @@ ON CONFLICT (tenant, subject) DO UPDATE SET holder = excluded.holder, time = exc
 
 -- name: reviews.release
 DELETE FROM claims WHERE subject = :subject AND holder = :holder;
+
+-- name: quotas.count_request
+INSERT INTO request_count (agent, day, requests) SELECT :agent::text, :day::bigint, 1 WHERE :most::bigint > 0
+ON CONFLICT (tenant, agent) DO UPDATE SET
+  requests = CASE request_count.day WHEN excluded.day THEN request_count.requests + 1 ELSE 1 END, day = excluded.day
+WHERE request_count.day <> excluded.day OR request_count.requests < :most::bigint
+RETURNING requests;
+
+-- name: quotas.requests
+SELECT requests FROM request_count WHERE agent = :agent AND day = :day;
 
 -- name: keys.remove_old
 DELETE FROM idempotency WHERE (agent, key) IN (
@@ -404,6 +464,12 @@ SELECT id, agent, digest, created, expires, revoked FROM tokens ORDER BY number;
 -- name: transfer.add_tokens
 INSERT INTO tokens (id, agent, digest, created, expires, revoked) VALUES (:id, :agent, :digest, :created, :expires, :revoked) ON CONFLICT DO NOTHING;
 
+-- name: transfer.grants
+SELECT agent, kind, pattern, created FROM grants ORDER BY agent, kind, pattern;
+
+-- name: transfer.add_grants
+INSERT INTO grants (agent, kind, pattern, created) VALUES (:agent, :kind, :pattern, :created) ON CONFLICT DO NOTHING;
+
 -- name: transfer.done
 SELECT agent, kind, subject, time FROM done ORDER BY number;
 
@@ -437,3 +503,6 @@ VALUES (:number, :time, :tenant, :agent, :action, :outcome, :metadata, :hash);
 
 -- name: transfer.move_audit
 UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND hash = :old_hash RETURNING count;
+
+-- name: transfer.begin_audit_after
+SELECT 1 WHERE begin_audit_after(:number, :hash, :first_time, :last_time, :made, :signature);

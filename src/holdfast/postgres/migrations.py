@@ -9,7 +9,7 @@ from hashlib import sha256
 import psycopg
 
 from holdfast.base.record import Record
-from holdfast.errors import Busy, ConfigError
+from holdfast.errors import Busy, ConfigError, Template, phrase
 from holdfast.postgres.checks import VectorSupport
 from holdfast.postgres.connection import Result
 from holdfast.postgres.errors import translate
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FOLDER = os.path.join(os.path.dirname(__file__), "migrations")
 _LOCK = 0x686F6C6466617374  # "holdfast": the advisory lock of the process that migrates
 _WAIT_SECONDS = 300
+_VIEWS = "views"  # the name of the step that is applied when the login could not make the schema holdfast_views before
 _VECTORS = "vectors"  # the name of the step that is applied when pgvector was installed after the tables were made
 
 
@@ -65,12 +66,16 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
                 applied.append(_VECTORS)
                 if progress is not None:
                     progress(_VECTORS)
+            if _make_views(connection):
+                applied.append(_VIEWS)
+                if progress is not None:
+                    progress(_VIEWS)
     except psycopg.errors.InsufficientPrivilege as error:
         if _is_up_to_date(url):
             return applied
         raise ConfigError(
             f"this login may not migrate the database ({error.diag.message_primary})",
-            "Run `holdfast migrate --store URL` as the owner of the schema holdfast",
+            Template(phrase("migrate", "Run `holdfast migrate --store URL`"), " as the owner of the schema holdfast"),
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise Busy("another process has been migrating for too long", "Wait for it and try again") from error
@@ -117,6 +122,13 @@ def _make_vectors(connection: Connection) -> bool:
         had_columns = _vector_support(connection).has_columns
         row = connection.execute(SQL["make_vectors"]).fetchone()
         return bool(row and row[0]) and not had_columns
+
+
+def _make_views(connection: Connection) -> bool:
+    """Make the views of the schema holdfast_views if a migration could not; return whether that happened."""
+    with connection.transaction():
+        row = connection.execute(SQL["make_platform_views"]).fetchone()
+        return bool(row and row[0])
 
 
 def _is_up_to_date(url: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed
 
+from holdfast.base import tracing
 from holdfast.base.fork import on_fork
 from holdfast.errors import Busy
 from holdfast.postgres.connection import Connection
@@ -48,6 +49,7 @@ class FairShare:
         self._size = size
         self._changed = threading.Condition()
         self._used = 0
+        self.waiting = 0  # threads that wait for a slot
         self._by_thread = Counter[int]()
         self._by_tenant = Counter[str]()
         self._first_tenant = ""
@@ -60,7 +62,12 @@ class FairShare:
             self._first_tenant = self._first_tenant or tenant
             self.several_tenants = self.several_tenants or tenant not in ("", self._first_tenant)
             while self._refusal_reason(tenant) and not self._by_thread[thread]:
-                if not self._changed.wait(end - time.monotonic()) and (reason := self._refusal_reason(tenant)):
+                self.waiting += 1
+                try:
+                    is_changed = self._changed.wait(end - time.monotonic())
+                finally:
+                    self.waiting -= 1
+                if not is_changed and (reason := self._refusal_reason(tenant)):
                     raise Busy(reason, "Try again in a moment, or set store.connections higher")
             self._used += 1
             self._by_thread[thread] += 1
@@ -87,6 +94,16 @@ class FairShare:
         if self.several_tenants and tenant and self._by_tenant[tenant] >= share:
             return f"all {share} connections to the database that one tenant may have are in use"
         return ""
+
+
+class PoolState(NamedTuple):
+    """The connections of one pool, and the threads that wait for one."""
+
+    kind: str  # primary, read or locks
+    max: int
+    open: int
+    idle: int
+    waiting: int
 
 
 class PoolKey(NamedTuple):
@@ -140,6 +157,10 @@ class Pool:
 
     def acquire(self, end: float, tenant: str = "") -> Connection:
         """Return a connection that seems alive; wait until `end` (time.monotonic) for one to be released."""
+        with tracing.span("postgres.acquire_connection"):
+            return self._acquire(end, tenant)
+
+    def _acquire(self, end: float, tenant: str) -> Connection:
         thread = threading.get_ident()
         within_limit = self.share.acquire(end, tenant)
         try:
@@ -208,6 +229,16 @@ class Pool:
         if pool is not None:
             pool.close(0)
 
+    def state(self, kind: str) -> PoolState:
+        """Return how many connections there are now."""
+        with self._guard:
+            stats = self._open.get_stats() if self._open is not None else {}
+        waiting = self.share.waiting + stats.get("requests_waiting", 0)
+        return PoolState(
+            kind=kind or "primary", max=self._size, open=stats.get("pool_size", 0), idle=stats.get("pool_available", 0),
+            waiting=waiting,
+        )  # fmt: skip
+
     # --- a replica --------------------------------------------------------------------------------------------------
 
     def avoid_replica(self, trouble: str = "") -> None:
@@ -247,6 +278,13 @@ def get_pool(settings: PostgresSettings, kind: str = "") -> Pool:
             outage = _outages.setdefault(url, Outage(connect_timeout(url)))
             pool = _pools[key] = Pool(url, settings.connections, settings.statement_seconds, kind != "read", outage)
         return pool
+
+
+def pool_states() -> list[PoolState]:
+    """Return the state of every pool of this process."""
+    with _guard:
+        pools = list(_pools.items())
+    return [pool.state(key.kind) for key, pool in pools]
 
 
 def close_pools(url: str | None = None) -> None:

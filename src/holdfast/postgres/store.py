@@ -37,7 +37,7 @@ _BATCH = 500  # documents that one statement writes
 _DIGESTS = 2000  # that one query computes
 _ATTEMPTS = 5  # at a COMMIT whose answer is lost
 _RECENT_NAMES, _NAME_CHARACTERS = 24, 200  # of the last changes of a folder, and of one name; longer names are left out
-_NOTE_PARTS = ("archive", "notes", "trash")  # between which notes move
+_NOTE_PARTS = ("archive", "history", "notes", "trash")  # between which notes move, and where their older versions are
 _DOCUMENT_TABLES = ("document", "line")
 
 
@@ -180,6 +180,19 @@ class PostgresStore:
         self._write_folders("notes", dict(sorted(folders.items())), check=check)
         return file_ids
 
+    def write_history(
+        self, scope: Scope, name: str, data: bytes, expected: FileId | None, *, note: tuple[str, FileId | None]
+    ) -> None:
+        note_name, note_id = note
+
+        def lock_note(db: Session) -> None:
+            self.lock_folders(db, scope.folder, ("notes",))  # after "history", in the order of `_NOTE_PARTS`
+            found = self._find_documents(db, scope.folder, "notes", [note_name]).get(note_name)
+            if (found.file_id if found else None) != note_id:
+                raise Changed
+
+        self.write_documents(scope.folder, "history", [make_pending("history", name, data, expected)], prepare=lock_note)
+
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
         self.write_documents(scope.folder, part, [make_pending(part, name, data, expected)])
 
@@ -313,7 +326,7 @@ class PostgresStore:
             if part == "files":
                 for path in sorted({name.rpartition("/")[0] for name in names} - {""}):
                     self.tree(scope_folder).create_parents(db, (*path.split("/"), ""))
-            elif part != "notes":  # later names in this folder are numbered after these
+            elif part in ("trash", "archive"):  # later names in this folder are numbered after these
                 self.change_folder(db, scope_folder, part, 0, last=layout.find_last_number(names))
 
         pending = [make_pending(part, document.name, document.data, None, modified=document.modified) for document in documents]

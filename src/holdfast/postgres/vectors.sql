@@ -53,8 +53,8 @@ FROM unnest(:passages::bigint[], :places::integer[], :piece_numbers::bigint[], :
 
 -- name: drop_vectors
 WITH gone AS (
-  DELETE FROM vectors v USING passage p, model m
-  WHERE p.doc = ANY(:docs::bigint[]) AND NOT p.past AND v.model = m.id AND v.passage = p.id RETURNING v.model, v.folder, v.wide
+  DELETE FROM vectors v USING unnest(:docs::bigint[], :firsts::bigint[]) AS d (id, first), passage p, model m
+  WHERE p.doc = d.id AND p.seq >= d.first AND NOT p.past AND v.model = m.id AND v.passage = p.id RETURNING v.model, v.folder, v.wide
 ), fewer AS (
   SELECT model, folder, count(*) FILTER (WHERE NOT wide) AS narrow, count(*) FILTER (WHERE wide) AS wide FROM gone
   GROUP BY model, folder

@@ -6,13 +6,14 @@ user > agent > tool > import > web
 |---|---|
 | an address (`https://...`, `host.example/...`), or an unknown `word:...` | web |
 | `note:KEY` or a note's id | that note |
-| `turn:CITATION` | its speaker: user, agent (assistant, system), tool; an imported transcript: import |
+| `turn:CITATION` | its speaker: user, agent (assistant, system), tool; an imported transcript: import; at most its token |
 | `session:ID`, `tool:NAME`, a path | tool |
 """
 
 from __future__ import annotations
 
 from holdfast.base.ids import KEY_PATTERN
+from holdfast.base.invisible import is_printable
 from holdfast.base.lazy_re import pattern
 from holdfast.errors import InvalidText, NotFound, Template, TooLarge, UsageError, field
 from holdfast.models import ORIGINS, least_trusted
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     Resolved = tuple[str, str]  # how a source is stored, and its trust
 
-ROLES = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
 MAX_SOURCES = 64  # of one text
 _MAX_CHARS = 2000
 _WORD = pattern(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -45,7 +45,7 @@ def parse_made_from(given: object) -> tuple[str, ...]:
         raise TooLarge(f"a text may be made from {MAX_SOURCES} things, this from more", "Name those that matter")
     kept: dict[str, None] = {}
     for number, source in enumerate(sources, 1):
-        if not isinstance(source, str) or not source.strip() or not source.isprintable():
+        if not isinstance(source, str) or not source.strip() or not is_printable(source):
             message = Template(f"not a source: number {number} of ", field("made_from"))  # without it: it may be a secret
             raise InvalidText(message, _MADE_FROM_FIX)
         if len(source) > _MAX_CHARS:
@@ -102,7 +102,7 @@ def _is_address(source: str) -> bool:
 
 def parse_source_query(query: str) -> tuple[str, str]:
     """Return the kind (session, client, agent, origin, note or made) and the name of the source that a caller asks for."""
-    if not isinstance(query, str) or not query.strip() or not query.isprintable():
+    if not isinstance(query, str) or not query.strip() or not is_printable(query):
         raise UsageError("which source?", _QUERY_FIX)
     kind, colon, name = query.strip().partition(":")
     if colon and kind in ("session", "client", "agent", "origin", "note") and not name.startswith("//"):

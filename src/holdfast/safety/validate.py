@@ -220,6 +220,31 @@ def check_key(value: object, fix: str | Template = "or leave it out and one is m
     raise InvalidKey(problem, Template(rule, fix))
 
 
+def check_platform_key(value: object) -> str:
+    """Return a key of any printable text in Unicode's form NFC, so that two spellings of the same characters are one key.
+
+    Raise InvalidKey for hidden characters, for spaces other than the ordinary one, and for a space at either end.
+    """
+    from holdfast.base import invisible, platform_keys
+
+    rule = f"A key is 1 to {platform_keys.MAX_CHARS} printable characters, without a space at either end"
+    if not isinstance(value, str):
+        raise InvalidKey(f"a key is a text, not {_json_kind(value)}", rule)
+    if not 0 < len(value) <= platform_keys.MAX_CHARS:
+        raise InvalidKey(f"not a valid key: it has {len(value):,} characters", rule)
+    encode_text(value)
+    key = platform_keys.normalize(value)
+    hidden = [mark.start for mark in invisible.find_marks(key)] + [at for at, char in enumerate(key) if _is_odd_space(char)]
+    if hidden or key != key.strip():
+        shown = f"it has the hidden character {invisible.char_number(key[hidden[0]])}" if hidden else "it has a space at an end"
+        raise InvalidKey(f"not a valid key: {shown}", rule)
+    return key
+
+
+def _is_odd_space(char: str) -> bool:
+    return char != " " and char.isspace()
+
+
 def check_existing_key(value: object) -> str:
     """Return the key of a note that should exist; the error explains files whose name is not a key."""
     return check_key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))

@@ -12,6 +12,7 @@ from itertools import pairwise
 from holdfast.base import dates
 from holdfast.base.fork import on_fork
 from holdfast.base.record import Record
+from holdfast.errors import Template, command, default_words
 from holdfast.index import tokenizer
 from holdfast.index.results import SearchResult, keyword_result
 from holdfast.search import abstention, chunking
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from holdfast.embedders import Embedder
+    from holdfast.errors import Wording
     from holdfast.index.filters import SearchFilter
     from holdfast.index.interface import Index
     from holdfast.index.results import FolderSize, Outline
@@ -79,6 +81,7 @@ class HybridSearch:
 
     def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
         self._index = index
+        self.words: Wording = default_words  # how the reasons of a degraded answer name commands
         self.vectorizer = Vectorizer(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None  # with the generation of the index
         self._lock = RLock()
@@ -302,7 +305,8 @@ class HybridSearch:
         reasons = list(dict.fromkeys(self.vectorizer.failed.copy().values()))
         max_waiting = max(waiting.values(), default=0)
         if max_waiting and not reasons:
-            reasons.append(f"{max_waiting:,} passages wait for their vectors: `holdfast embed` makes them now")
+            waits = Template(f"{max_waiting:,} passages wait for their vectors: ", command("embed"), " makes them now")
+            reasons.append(waits.render(self.words))
         if reasons and self.vectorizer.older:
             reasons.append(f"until then the older vectors of {', '.join(self.vectorizer.older)} answer")
         return "; ".join(reasons)

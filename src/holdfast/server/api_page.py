@@ -58,7 +58,7 @@ def _fields(route: Route) -> dict[str, Schema]:
     if route.line is not None:
         schemas |= schema_of(route.line)["properties"]
     names = dict.fromkeys([*route.fields, *schemas])
-    return {name: schemas[name] for name in names if name not in ("project", "session")}
+    return {name: schemas[name] for name in names if name not in ("project", "session") and "description" in schemas[name]}
 
 
 def _extras(route: Route) -> str:
@@ -70,7 +70,7 @@ def _extras(route: Route) -> str:
 
 
 def _field(name: str, schema: Schema, needed: bool) -> str:
-    kinds = ", ".join([schema.get("type", ""), *(["needed"] if needed else [])])
+    kinds = ", ".join([schema.get("type", "any"), *(["needed"] if needed else [])])
     choices = f" One of: {', '.join([f'`{one}`' for one in schema['enum']])}." if "enum" in schema else ""
     limits = f" {schema['minimum']:,} to {schema['maximum']:,}." if "minimum" in schema else ""
     return f"- `{name}` ({kinds}): {schema.get('description', '')}{choices}{limits}".rstrip()

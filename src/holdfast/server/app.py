@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,11 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from holdfast.server import problem
+from holdfast.errors import DiskTrouble, HoldfastError
+from holdfast.server import gauges, problem
+from holdfast.server.audit_tasks import AuditTasks
+from holdfast.server.client_address import find_client_address
+from holdfast.server.health import OutageLog
 from holdfast.server.hosts import HostMiddleware
 from holdfast.server.logs import Logs, RequestRecord
 from holdfast.server.mcp import PATH as MCP_PATH
@@ -28,7 +33,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from holdfast.server.gateway import Gateway
+    from holdfast.server.otel import Tracing
 
+_WATCH_SECONDS = 1.0
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -38,18 +45,28 @@ def create_app(
     """Return the gateway as an ASGI app."""
     logs = logs or Logs(None)
     pipeline = Pipeline(gateway)
+    tracing = _start_tracing(gateway, logs)
     mcp = McpEndpoint(pipeline, hosts, origins, logs)
+    audit_tasks = AuditTasks(gateway, logs)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.lifespan():
-            yield
+        watch = asyncio.create_task(_watch(pipeline, OutageLog(logs)))
+        try:
+            async with mcp.lifespan(), audit_tasks.run():
+                yield
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+        gauges.publish(gateway)
         await pipeline.close()
+        if tracing is not None:
+            tracing.close()
 
     app = _App(
         routes=[*ROUTES, starlette.routing.Route(MCP_PATH, mcp)],
         middleware=[
-            Middleware(RequestMiddleware, gateway=gateway, logs=logs),
+            Middleware(RequestMiddleware, gateway=gateway, logs=logs, tracing=tracing),
             Middleware(HostMiddleware, hosts=hosts, origins=origins),
         ],
         lifespan=lifespan,
@@ -71,18 +88,45 @@ class _App(Starlette):
         return app
 
 
+def _start_tracing(gateway: Gateway, logs: Logs) -> Tracing | None:
+    """Send traces to the collector that the settings name; without one, nothing of OpenTelemetry is imported."""
+    if not gateway.settings.otel_endpoint:
+        return None
+    try:
+        from holdfast.server import otel
+    except ImportError:
+        message = "traces are not sent: OpenTelemetry is not installed"
+        logs.log("warning", event="traces", message=message, fix="pip install 'holdfast[otel]'")
+        return None
+    return otel.start(gateway.settings)
+
+
+async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
+    """Publish the gauges of this process every second, and log outages; of several workers, the first logs for all."""
+    gateway = pipeline.gateway
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        try:
+            await pipeline.threads(lambda: gauges.publish(gateway))
+            if gateway.worker == 0:
+                outages.update(await pipeline.threads(gateway.health.find_problems))
+        except HoldfastError:
+            continue  # the settings cannot be read at the moment: every request says so
+
+
 class RequestMiddleware:
     """Give each request an id, answer every error as problem+json, and log and count each answer."""
 
-    def __init__(self, app: ASGIApp, gateway: Gateway, logs: Logs) -> None:
-        self._app, self._gateway, self._logs = app, gateway, logs
+    def __init__(self, app: ASGIApp, gateway: Gateway, logs: Logs, tracing: Tracing | None) -> None:
+        self._app, self._gateway, self._logs, self._tracing = app, gateway, logs, tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"])
+        address = find_client_address((scope.get("client") or ("",))[0], headers, self._gateway.settings.trusted_proxies)
+        record = scope["holdfast.record"] = RequestRecord(_request_id(headers), scope["method"], address=address)
 
         async def send_recorded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -92,6 +136,13 @@ class RequestMiddleware:
             await send(message)
 
         begun = time.monotonic()
+        trace = self._tracing.request(record, headers) if self._tracing else nullcontext()
+        with trace:
+            await self._answer(scope, receive, send_recorded, record, headers, begun)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send_recorded: Send, record: RequestRecord, headers: Headers, begun: float
+    ) -> None:
         try:
             await self._app(scope, receive, send_recorded)
         except ClientDisconnect:
@@ -107,8 +158,9 @@ class RequestMiddleware:
             self._logs.log_request(record, seconds)
 
     def _problem(self, error: Exception, record: RequestRecord, headers: Headers) -> Response:
-        with_parts = headers.get(problem.PARTS, "").strip() == "parts"
-        status, body, more = problem.of(error, record.id, with_parts)
+        status, body, more = problem.of(error, record.id, problem.wants_parts(headers))
+        if isinstance(error, DiskTrouble) and error.full:
+            self._gateway.record_disk_trouble()
         if status == 500:
             record.failure = [type(error).__name__, *problem.where(error)]
         record.outcome = body["code"]

@@ -7,29 +7,38 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller
-from holdfast.access.gate import MissedDecisions
+from holdfast.access.quota import find_quota
 from holdfast.api.memory import Memory, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
+from holdfast.base import totals
 from holdfast.base.record import Record
 from holdfast.config import Config
 from holdfast.context.caller import Backend, Context, open_backend
 from holdfast.context.ledgers import Ledgers
-from holdfast.errors import HoldfastError, NoScope
+from holdfast.errors import HoldfastError, NoScope, no_space
 from holdfast.ledger.interface import Ledger
 from holdfast.models import SCOPES, Progress
+from holdfast.server.audit_shipper import AuditShipper
+from holdfast.server.health import Health, check_disk
 from holdfast.server.metrics import Metrics
+from holdfast.server.problem import in_request
 from holdfast.server.retention import TenantRetention
+from holdfast.server.shared_counters import SharedCounters
 from holdfast.verbs.batching import WriteQueue
+
+if TYPE_CHECKING:
+    from holdfast.errors import Wording
 
 CLIENT = "http"
 _OPEN_MEMORIES = 256  # of callers, each with its project and session
 _WRITER_LOCK_SECONDS = 2.0  # for a scope that another process holds: stores to other scopes wait meanwhile
-_READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock, and for how long its result is kept
+_READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock
+_FULL_SECONDS = 15.0  # after PostgreSQL refused a write for lack of space: only the next write shows whether it has space again
 
 
 class Target(Record):
@@ -49,17 +58,24 @@ class Target(Record):
 class Gateway:
     """One home or store, for many agents."""
 
-    def __init__(self, home: str | None = None, given: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, home: str | None = None, given: Mapping[str, Any] | None = None, *, shared: SharedCounters | None = None,
+        worker: int = 0,
+    ) -> None:  # fmt: skip
         self.home = config.find_home(home)
         self.given = dict(given or {})  # settings of the command line; they override those of the home
-        self.metrics = Metrics()
+        self.worker = worker  # its number among the processes that share the counters
+        self.metrics = Metrics(shared, worker)
+        self.metrics.skip(totals.read())  # of the parent process
         self._lock = threading.Lock()
         self._memories = MemoryCache(_OPEN_MEMORIES)
         self._backends = BackendPool(self._open_backend, _OPEN_MEMORIES)
         self._write_queues: dict[str, WriteQueue] = {}  # by tenant
         self._no_project = f"none-{os.urandom(8).hex()}"  # an id under which there are no notes
         self._retention = TenantRetention()
-        self._ready_at = -1.0
+        self.health = Health(database=self._check_database, disk=self._check_disk)
+        self._refused_at: float | None = None  # when the database last refused a write for lack of space
+        self.audit_shipper: AuditShipper | None = None  # while the app runs
         self._settings_file_id = config.read_config_file_id(self.home)
         self._load_settings()
 
@@ -70,7 +86,7 @@ class Gateway:
                 file_id = config.read_config_file_id(self.home)
                 if file_id != self._settings_file_id:  # no other thread has read them since
                     before = self._closables()
-                    self._load_settings(self._gate.missed)
+                    self._load_settings(self._gate)
                     self._settings_file_id = file_id
                     for one in before:
                         one.close()  # a decision under way opens it again
@@ -98,14 +114,13 @@ class Gateway:
 
     @contextmanager
     def open_memory(
-        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, settings: Config | None = None,
-        read_only: bool = False,
+        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, read_only: bool = False,
+        words: Wording = in_request,
     ) -> Iterator[Memory]:  # fmt: skip
-        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive."""
-        if settings is None:
-            cache_key, settings = self._settings_for(caller, scopes, read_only)
-        else:
-            cache_key = settings = settings.replace(allowed_scopes=scopes)
+        """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive.
+
+        Its texts for models name commands in these `words`."""
+        cache_key, settings = self._settings_for(caller, scopes, read_only)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
         self._retention.begin(settings)
         queue = self._write_queue_of(settings)
@@ -113,10 +128,10 @@ class Gateway:
         def make_context(backend: Backend | None = None) -> Context:
             return Context(
                 settings, project=target.project or self._no_project, session=target.session, agent=agent, client=CLIENT,
-                origin=origin, cwd=None, progress=Progress(), backend=backend, write_queue=queue,
+                origin=origin, cwd=None, progress=Progress(), words=words, backend=backend, write_queue=queue,
             )  # fmt: skip
 
-        key = (cache_key, agent, origin, target.project, target.session)
+        key = (cache_key, agent, origin, target.project, target.session, words)
         if settings.store or settings.store_read:
             lent = self._memories.lend(key, lambda: memory_of(make_context()))
         else:
@@ -126,16 +141,47 @@ class Gateway:
 
     def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """Return a caller's settings and an object that represents them, which is faster to hash than all settings."""
-        known, key = self._known_settings, (caller.tenant, scopes, read_only)
+        quota = find_quota(caller, self._gate.role(caller.role), self._config)
+        known, key = self._known_settings, (caller.tenant, scopes, read_only, quota.notes, quota.bytes)
         if key not in known:
-            known[key] = object(), self.config_of(caller).replace(allowed_scopes=scopes, read_only=read_only)
+            known[key] = (
+                object(),
+                self.config_of(caller).replace(
+                    allowed_scopes=scopes, read_only=read_only, most_notes=quota.notes, most_bytes=quota.bytes
+                ),
+            )
         return known[key]
 
-    def check_ready(self) -> None:
-        """Raise if no caller could be authenticated now; checked at most once a second, because the request needs no token."""
-        if time.monotonic() - self._ready_at > _READINESS_SECONDS:
-            self._readiness_ledgers.of(self.config().tenant).agents.find_tokens([""])
-            self._ready_at = time.monotonic()
+    # --- health and metrics -------------------------------------------------------------------------------------------
+
+    @property
+    def readiness_ledger(self) -> Ledger:
+        """Return the ledger of the gateway's own tenant, for calls that must not wait long."""
+        return self._readiness_ledgers.of(self.config().tenant)
+
+    def _check_database(self) -> None:
+        """Raise if no caller could be authenticated now, or if PostgreSQL accepts no writes."""
+        self.readiness_ledger.check_ready()
+
+    def _check_disk(self) -> None:
+        """Raise if memory cannot be written: the home's disk is full, or PostgreSQL's was just now."""
+        if not self.config().store:
+            check_disk(self.home)
+        elif self._refused_at is not None and time.monotonic() - self._refused_at < _FULL_SECONDS:
+            raise no_space("the database has run out of space")
+
+    def record_disk_trouble(self) -> None:
+        """Record that a request failed because the disk is full."""
+        self._refused_at = time.monotonic()
+
+    @contextmanager
+    def open_whole_memory(self) -> Iterator[Memory]:
+        """Open the memory of the gateway's own tenant in all scopes, to count what is in it."""
+        settings = self.config().replace(allowed_scopes=SCOPES, lock_seconds=1)
+        with self._memories.lend(
+            "whole", lambda: Memory(config=settings, project=self._no_project, origin="user", client=CLIENT)
+        ) as memory:
+            yield memory
 
     def close(self) -> None:
         """Close everything; requests under way finish first."""
@@ -160,6 +206,10 @@ class Gateway:
                     self._write_queues[tenant] = WriteQueue(context)
         return self._write_queues[tenant]
 
+    def count_waiting_stores(self) -> int:
+        """Return the number of notes in the write queues."""
+        return sum([len(queue) for queue in list(self._write_queues.values())])
+
     def _open_backend(self) -> Backend:
         return open_backend(self._config, agent=None, all_agents=False, progress=Progress())
 
@@ -170,10 +220,14 @@ class Gateway:
         for queue in queues.values():
             queue.close()
 
-    def _load_settings(self, missed: MissedDecisions | None = None) -> None:
-        self._config = config.load(self.home).replace(project=None, session=None, agent=None, client=None, **self.given)
-        self._known_settings: dict[tuple[str, tuple[str, ...], bool], tuple[object, Config]] = {}
-        self._gate, self._ledgers = AccessGate(self._config, missed=missed), Ledgers(self._config)
+    def _load_settings(self, old_gate: AccessGate | None = None) -> None:
+        self._config = config.load(self.home).replace(
+            project=None, session=None, agent=None, client=None, by_token=True, **self.given
+        )
+        self._known_settings: dict[tuple[object, ...], tuple[object, Config]] = {}
+        self._gate, self._ledgers = AccessGate(self._config), Ledgers(self._config)
+        if old_gate is not None:
+            self._gate.missed, self._gate.failed_authentications = old_gate.missed, old_gate.failed_authentications
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
         if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home
             with suppress(HoldfastError):

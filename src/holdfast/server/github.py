@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import time
 
+from holdfast.access.grants import is_repository
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest, keyed_digest
 from holdfast.base.record import Record
 from holdfast.errors import Busy, HoldfastError, NotFound, TooMany, Trouble, Unreached, UsageError
 from holdfast.ledger import done
+from holdfast.server import github_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.done import Claim
     from holdfast.ledger.interface import Ledger
 
+MAX_NUMBER = 10**9  # of a pull request
 EVENTS = ("COMMENT", "APPROVE", "REQUEST_CHANGES")
 SECONDS = 10.0  # timeout of one request
 SETTLE = 120  # seconds after which a sent review is posted or never will be: GitHub ends its own work after ten
@@ -67,12 +70,25 @@ class _InDoubt(Exception):
 
 def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Reviewed:
     """Post a review unless it was posted before; one at a time for each pull request."""
-    if not config.github_token:
+    _check_names(wanted)
+    token = github_token.find(config, agent)
+    if not token:
         raise UsageError("no token for GitHub is set here", f"{_OPERATOR} sets github.token, or HOLDFAST_GITHUB_TOKEN")
     owner = f"{config.tenant}/{agent}" if config.store else agent
     subject = f"{owner}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
     with ledger.named_lock(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
-        return _Review(config, ledger, agent, wanted, subject).run()
+        return _Review(config, token, ledger, agent, wanted, subject).run()
+
+
+def _check_names(wanted: Wanted) -> None:
+    """Raise UsageError unless owner, repository, number and event are valid: they become part of an outgoing request."""
+    if not is_repository(wanted.owner, wanted.repo):
+        raise UsageError("not a repository that GitHub could have", "Check owner and repo")
+    number = wanted.pr_number
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_NUMBER:
+        raise UsageError("not the number of a pull request", f"Give 1 to {MAX_NUMBER:,}")
+    if wanted.event not in EVENTS:
+        raise UsageError("not an event of a review", f"One of: {', '.join(EVENTS)}")
 
 
 class _Mark:
@@ -109,10 +125,12 @@ def _own(left: Claim | None) -> str:
 
 
 class _Review:
-    def __init__(self, config: Config, ledger: Ledger, agent: str, wanted: Wanted, subject: str) -> None:
+    def __init__(
+        self, config: Config, token: str, ledger: Ledger, agent: str, wanted: Wanted, subject: str
+    ) -> None:  # fmt: skip
         from holdfast.base.http_client import JsonClient  # urllib3 is slow to import, and binds a socket on ::1 then
 
-        self._github = JsonClient(config.github_api, "GitHub", config.github_token, SECONDS)
+        self._github = JsonClient(config.github_api, "GitHub", token, SECONDS)
         self._path = f"/repos/{wanted.owner}/{wanted.repo}/pulls/{wanted.pr_number}/reviews"
         self._wanted, self._subject = wanted, subject
         self._reviews = ledger.reviews

@@ -1,9 +1,13 @@
-"""Which host names this server answers to, and which web pages may call it: others are refused, so that no page reaches it
-under a name of its own (DNS rebinding)."""
+"""Which host names this server answers to, which web pages may call it, and what a request target may look like.
+
+Others are refused, so that no page reaches the server under a name of its own (DNS rebinding), and so that a path means the
+same to this server and to a proxy in front of it."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -14,6 +18,7 @@ from holdfast.server.problem import Problem, fixed_headers
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+TARGET = "holdfast.target"  # the key of the request target in an ASGI scope, as bytes and as it was sent, where that is known
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _METHODS = "GET, POST, PUT, DELETE"
 _REQUEST_HEADERS = (
@@ -27,6 +32,9 @@ _PREFLIGHT = {
     "access-control-max-age": "600",
 }
 _HOST_FIX = "Ask by a name of its own; whoever runs it gives it others with --allow-host NAME"
+_TARGET_FIX = "Write `/`, letters and digits of a path as they are; encode only characters that a path may not have"
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})?")
 _ORIGIN_FIX = "Whoever runs this gateway lets pages ask with --allow-origin ORIGIN"
 
 
@@ -48,6 +56,7 @@ class HostMiddleware:
         headers, record = Headers(scope=scope), scope["holdfast.record"]
         assert isinstance(record, RequestRecord)
         record.cors_headers = self._check(headers)
+        scope = self._check_target(scope)
         if scope["method"] == "OPTIONS" and record.cors_headers and headers.get("access-control-request-method"):
             await Response(status_code=204, headers=_PREFLIGHT)(scope, receive, send)
         else:
@@ -72,6 +81,21 @@ class HostMiddleware:
             "access-control-allow-origin": origins[0], "access-control-expose-headers": _RESPONSE_HEADERS, "vary": "Origin",
         }  # fmt: skip
 
+    def _check_target(self, scope: Scope) -> Scope:
+        """Return the scope with a plain path. Raises if the target names another host, or if its path is encoded so that it
+        could pass for another."""
+        target = scope.get(TARGET) or scope.get("raw_path")
+        if target is None:  # a server that does not tell it
+            return scope
+        absolute = _ABSOLUTE.match(target)
+        if absolute and not self._is_own_host(absolute[1].decode("latin-1")):
+            raise Problem("wrong_host", "this server does not go by the name in the request target", _HOST_FIX)
+        path = (absolute[2] if absolute else target).partition(b"?")[0] or b"/"
+        text = _decode_path(path)
+        if not path.startswith(b"/") or text is None:
+            raise Problem("bad_target", "the path of the request is not written plainly", _TARGET_FIX)
+        return {**scope, "path": text, "raw_path": path} if absolute else scope
+
     def _is_own_host(self, value: str) -> bool:
         value = value.lower()
         if value in self._hosts:
@@ -81,6 +105,20 @@ class HostMiddleware:
 
     def _is_allowed(self, origin: str) -> bool:
         return origin.lower() in self._origins
+
+
+def _decode_path(path: bytes) -> str | None:
+    """Return the decoded path; None if a character is encoded that must not be: a slash, a backslash, a control character, or
+    one that needs no encoding, by which a path could pass a proxy that compares it with a list."""
+    for encoded in _ENCODED.finditer(path):
+        character = chr(int(encoded[1], 16)) if encoded[1] else ""
+        is_plain = character.isascii() and (character.isalnum() or character in "-._~")
+        if not character or is_plain or character in "/\\" or character < " " or character == "\x7f":
+            return None
+    try:
+        return unquote_to_bytes(path).decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_same(origin: str, host: str) -> bool:

@@ -17,13 +17,12 @@ from holdfast.errors import Busy, Conflict, Contended, HoldfastError, NotFound
 from holdfast.ledger.idempotency import KeptAnswer
 from holdfast.models import Note, Scope, Source
 from holdfast.server.models import RequestModel, ResponseModel
-from holdfast.server.problem import Problem
+from holdfast.server.problem import REPLAYED_HEADER, Problem, Replayed
 from holdfast.server.route import AuthorizedRequest, PendingReply, Reply
 from holdfast.server.threads import ThreadPool
 
 KEY_HEADER = "idempotency-key"
-REPLAYED_HEADER = "idempotency-replayed"
-_MAX_KEY_CHARS = 200
+MAX_KEY_CHARS = 200
 _SIGNIFICANT_HEADERS = ("x-holdfast-project", "x-holdfast-session", "if-match", "if-none-match")  # they change the request
 _LEASE_SECONDS = 120
 _UPLOAD_LEASE_SECONDS = 600  # how long an upload may take before another request with the same key may begin
@@ -74,7 +73,10 @@ def run_once(request: AuthorizedRequest, params: RequestModel, content: bytes) -
     agent, digest, keys = request.caller.agent, _digest(request, content), request.ledger.idempotency_keys
     before = _begin(request, key, digest, _LEASE_SECONDS)
     if before is not None:
-        reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
+        try:
+            reply = to_reply(route.replay.rebuild(request, params, json.loads(before.answer)))
+        except (HoldfastError, Problem) as error:
+            raise Replayed(error) from error
         return replace(reply, status=before.status, headers={**reply.headers, REPLAYED_HEADER: "true"})
 
     def finish(run: Callable[[], Any]) -> Reply:
@@ -175,8 +177,8 @@ def _best_effort(work: Callable[[], object]) -> None:
 def _hash_key(request: AuthorizedRequest) -> str:
     """Return a hash of the caller's key, since the key may be any text and the ledger keeps none; "" without a key."""
     key = request.header(KEY_HEADER)
-    if len(key) > _MAX_KEY_CHARS or not key.isprintable():
-        what = f"an idempotency key may have {_MAX_KEY_CHARS} printable characters"
+    if len(key) > MAX_KEY_CHARS or not key.isprintable():
+        what = f"an idempotency key may have {MAX_KEY_CHARS} printable characters"
         raise Problem("invalid_request", what, "Make up a shorter one")
     return sha256(key.encode()).hexdigest() if key else ""
 

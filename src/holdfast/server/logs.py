@@ -1,4 +1,4 @@
-"""The request log: one line per request, as JSON unless a person reads it; never a body, a token, a key or a text."""
+"""The request log: one line per request, as JSON unless a person reads it; never a body, a secret, a key or a text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class RequestRecord:
     id: str
     method: str
     route: str = ""
+    address: str = ""  # of the client
     caller: Caller | None = None
+    rejected_token: str = ""  # the public part of a token that was not accepted
+    reason: str = ""  # why it was not
     tenant: str = ""  # where there may be several
     outcome: str = ""  # the code of a problem
     failure: list[str] = field(default_factory=list)  # the type and the frames of an unexpected error
@@ -48,7 +51,8 @@ class Logs:
             "event": "request", "request_id": record.id, "method": record.method, "route": record.route or None,
             "status": record.status, "ms": round(seconds * 1000, 1), "bytes": record.bytes_sent,
             "agent": caller.agent if caller else None, "role": caller.role if caller else None,
-            "tenant": record.tenant or None, "outcome": record.outcome or None,
+            "tenant": record.tenant or None, "outcome": record.outcome or None, "reason": record.reason or None,
+            "token": (caller.token if caller else record.rejected_token) or None, "address": record.address or None,
         }  # fmt: skip
         if not self._request_lines:
             asyncio.get_running_loop().call_soon(self._write_requests)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
+from holdfast.access import NamedResources
+from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import denial_reason
 from holdfast.errors import UsageError
 from holdfast.mcp import http
@@ -15,19 +17,31 @@ from holdfast.mcp.project_resolution import FOUND_BY_GATEWAY, LaunchOptions
 from holdfast.mcp.project_resolution import Caller as McpCaller
 from holdfast.server.body import check_json_size
 from holdfast.server.pipeline import record
-from holdfast.server.problem import Problem, plain, where
+from holdfast.server.problem import Problem, in_request, plain, where
 from holdfast.server.route import READ, WRITE
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
+    from holdfast.errors import Term
     from holdfast.mcp.calls import Context
     from holdfast.server.logs import Logs
     from holdfast.server.pipeline import Pipeline
 
 PATH = http.PATH
 _LOGGED_METHODS = ("POST", "GET", "DELETE")  # those of the protocol: metrics are by route, and callers cannot add any
+TOOLS = {  # the MCP tool for a command or a phrase of a text; for others the caller may send a request with the same token
+    "recall": "memory_recall",
+    "recall a query": "memory_recall",
+    "get a note": "memory_get",
+    "get {} --history": "memory_history with the key {}",
+}
 _CALLER, _REQUEST_ID = "holdfast.caller", "holdfast.request_id"
+
+
+def in_tools(term: Term) -> str:
+    """Return the words for a term of a message where the caller has MCP tools and no shell."""
+    return TOOLS[term.name].format(*term.args) if term.name in TOOLS else in_request(term)
 
 
 class McpEndpoint:
@@ -35,10 +49,10 @@ class McpEndpoint:
 
     def __init__(self, pipeline: Pipeline, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs) -> None:
         self._pipeline, self._gateway, self._logs = pipeline, pipeline.gateway, logs
-        gate = AccessControl(self._admit, self._redact, self._log_failure)
+        gate = AccessControl(self._admit, self._redact, self._log_failure, in_tools)
         names = tuple([name for host in hosts for name in (host, f"{host}:*")])
         own_origins = tuple([origin for host in names for origin in (f"http://{host}", f"https://{host}")])
-        started = LaunchOptions(self._gateway.home, settings=tuple(self._gateway.given.items()))
+        started = LaunchOptions(self._gateway.home, settings=(*self._gateway.given.items(), ("by_token", True)))
         self._app = http.app(started, hosts=names, origins=(*own_origins, *origins), gate=gate)
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
@@ -75,18 +89,19 @@ class McpEndpoint:
         assert request is not None
         caller, id = request.scope[_CALLER], request.scope[_REQUEST_ID]
         gate = self._gateway.gate
-        gate.allow(caller, WRITE if writes else READ, scope, route=f"MCP {tool}", request=id)
+        project = arguments.pop("project", None) or request.headers.get("x-holdfast-project") or None
+        session = request.headers.get("x-holdfast-session") or None
+        named = NamedResources(project=project, session=session)
+        role = gate.allow(caller, WRITE if writes else READ, scope, named=named, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
             raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
-        project = arguments.pop("project", None) or request.headers.get("x-holdfast-project")
-        session, role = request.headers.get("x-holdfast-session"), gate.role(caller.role)
         return McpCaller(
             found_by=FOUND_BY_GATEWAY,
-            project=project or None,
-            session=session or None,
+            project=project,
+            session=session,
             agent=caller.agent,
             client="mcp",
-            allowed_scopes=role.scopes,
+            allowed_scopes=reachable_scopes(role, caller, project, session),
             tenant=caller.tenant if self._gateway.config().store else None,
             read_only=bool(denial_reason(role, WRITE, None)),
         )

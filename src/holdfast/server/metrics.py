@@ -1,67 +1,189 @@
-"""Counts and durations in Prometheus text format: by route and status, never by agent, key or anything of a request."""
+"""Metrics of all workers in Prometheus text format: by route and status, never by agent, key or anything of a request."""
 
 from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast import __version__
+from holdfast.server.shared_counters import SharedCounters
 
 if TYPE_CHECKING:
     from holdfast.server.logs import RequestRecord
 
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # upper bounds in seconds
-_REFUSALS = ("too_many", "unauthenticated", "denied", "wrong_host", "wrong_origin", "too_large", "too_deep")
+_REFUSALS = ("too_many", "quota_exceeded", "unauthenticated", "denied", "wrong_host", "wrong_origin", "too_large", "too_deep")
+
+REQUESTS = "holdfast_requests_total"
+SECONDS = "holdfast_request_seconds"
+REFUSED = "holdfast_refused_total"
+UNRECORDED = "holdfast_audit_unrecorded_total"
+FAILED_AUTHENTICATIONS = "holdfast_audit_failed_authentications_total"
+SHIPPED = "holdfast_audit_shipped_total"
+SHIP_FAILURES = "holdfast_audit_ship_failures_total"
+SHIP_WAITING = "holdfast_audit_ship_waiting"
+BACKGROUND_FAILURES = "holdfast_background_failures_total"
+EXPIRED_TOKENS = "holdfast_expired_token_requests_total"
+WORKER_RESTARTS = "holdfast_worker_restarts_total"
+WORKERS = "holdfast_workers"
+MEMORY = "holdfast_process_resident_memory_bytes"
+WRITE_QUEUE = "holdfast_write_queue_length"
+POOL_MAX = "holdfast_database_pool_max_connections"
+POOL_OPEN = "holdfast_database_pool_connections"
+POOL_IDLE = "holdfast_database_pool_idle_connections"
+POOL_WAITING = "holdfast_database_pool_waiting_requests"
+READY = "holdfast_ready"
+DATABASE_UP = "holdfast_database_up"
+DISK_WRITABLE = "holdfast_disk_writable"
+DISK_FREE = "holdfast_disk_free_bytes"
+DISK_TOTAL = "holdfast_disk_total_bytes"
+VECTOR_BACKLOG = "holdfast_vector_backlog_passages"
+TOKENS_EXPIRING = "holdfast_tokens_expiring"
+BUILD = "holdfast_build_info"
+
+
+class Metric(NamedTuple):
+    """The type and the description of a metric."""
+
+    type: str
+    help: str
+
+
+METRICS: dict[str, Metric] = {
+    REQUESTS: Metric("counter", "Responses by route and HTTP status."),
+    SECONDS: Metric("histogram", "Seconds from the head of a request to the end of its response, by route."),
+    REFUSED: Metric("counter", "Requests that were refused, by reason."),
+    UNRECORDED: Metric("counter", "Decisions that could not be written to the audit."),
+    FAILED_AUTHENTICATIONS: Metric("counter", "Failed authentications, which the audit sums up."),
+    SHIPPED: Metric("counter", "Rows of the audit that were shipped."),
+    SHIP_FAILURES: Metric("counter", "Attempts to ship the audit that failed."),
+    SHIP_WAITING: Metric("gauge", "Rows of the audit that wait to be shipped."),
+    EXPIRED_TOKENS: Metric("counter", "Requests that were refused because their token had expired."),
+    BACKGROUND_FAILURES: Metric("counter", "Background work that failed, by kind of work."),
+    WORKER_RESTARTS: Metric("counter", "Worker processes that died and were started again."),
+    WORKERS: Metric("gauge", "Worker processes."),
+    MEMORY: Metric("gauge", "Resident memory of a worker process in bytes."),
+    WRITE_QUEUE: Metric("gauge", "Writes that wait for the next batch."),
+    POOL_MAX: Metric("gauge", "Most connections that the pools may open, by pool."),
+    POOL_OPEN: Metric("gauge", "Open connections to PostgreSQL, by pool."),
+    POOL_IDLE: Metric("gauge", "Open connections to PostgreSQL that are not in use, by pool."),
+    POOL_WAITING: Metric("gauge", "Threads that wait for a connection to PostgreSQL, by pool."),
+    READY: Metric("gauge", "1 if the gateway is ready (as /readyz says), otherwise 0."),
+    DATABASE_UP: Metric("gauge", "1 if the database that holds tokens and the audit answers, otherwise 0."),
+    DISK_WRITABLE: Metric("gauge", "1 if memory can be written: the disk is not full and not read-only; otherwise 0."),
+    DISK_FREE: Metric("gauge", "Free bytes on the file system of the home."),
+    DISK_TOTAL: Metric("gauge", "Size of the file system of the home in bytes."),
+    VECTOR_BACKLOG: Metric("gauge", "Passages of the gateway's own tenant that wait for vectors."),
+    TOKENS_EXPIRING: Metric("gauge", "Agents of the gateway's own tenant whose last token expires within so many days."),
+    BUILD: Metric("gauge", "The version of Holdfast; the value is always 1."),
+}
+
+
+class Sample(NamedTuple):
+    """A value that is known when the metrics are read."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = {}
 
 
 class Metrics:
-    """Counters of the responses of this process."""
+    """Counters and gauges of this process, and the sums of all processes that share its memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: SharedCounters | None = None, worker: int = 0) -> None:
+        self._shared = shared or SharedCounters()
+        self._part = self._shared.of_worker(worker)
         self._lock = threading.Lock()
-        self._answers: dict[tuple[str, int], int] = {}
-        self._durations: dict[str, _Histogram] = {}
-        self._refused = dict.fromkeys(_REFUSALS, 0)
+        self._totals: dict[str, float] = {}  # totals of this process as they were last added
+        with self._lock:
+            for key, _ in self._part.entries():  # of a predecessor that died
+                if _type_of(key) == "gauge":
+                    self._part.set(key, 0)
+            for key in (
+                _key(UNRECORDED), _key(EXPIRED_TOKENS), _key(WORKER_RESTARTS), _key(WRITE_QUEUE),
+                _key(FAILED_AUTHENTICATIONS), _key(SHIPPED), _key(SHIP_FAILURES), _key(SHIP_WAITING),
+                _key(BACKGROUND_FAILURES, work="retention"), *[_key(REFUSED, why=why) for why in _REFUSALS],
+            ):  # fmt: skip
+                self._part.add(key, 0)
+            self._part.set(_key(WORKERS), 1)
 
     def count(self, record: RequestRecord, seconds: float) -> None:
+        """Count an answered request."""
         route = record.route or "none"
         with self._lock:
-            self._answers[route, record.status] = self._answers.get((route, record.status), 0) + 1
-            self._durations.setdefault(route, _Histogram()).add(seconds)
-            if record.outcome in self._refused:
-                self._refused[record.outcome] += 1
+            self._part.add(_key(REQUESTS, route=route, status=str(record.status)))
+            durations = _key(SECONDS, route=route)  # how many were in each bucket, how many were longer, and the sum
+            self._part.add(durations, position=bisect_left(_BUCKETS, seconds), size=len(_BUCKETS) + 2)
+            self._part.add(durations, seconds, position=len(_BUCKETS) + 1)
+            if record.outcome in _REFUSALS:
+                self._part.add(_key(REFUSED, why=record.outcome))
 
-    def render(self, unrecorded: int) -> str:
-        """Return all metrics as text; `unrecorded` counts decisions that could not be written to the audit."""
+    def advance(self, name: str, total: float, **labels: str) -> None:
+        """Add what a total that this process keeps elsewhere has grown by since the last call."""
+        key = _key(name, **labels)
         with self._lock:
-            lines = ["# TYPE holdfast_requests_total counter"]
-            for (route, status), count in sorted(self._answers.items()):
-                lines.append(f'holdfast_requests_total{{route="{route}",status="{status}"}} {count}')
-            lines.append("# TYPE holdfast_request_seconds histogram")
-            for route, durations in sorted(self._durations.items()):
-                lines += durations.render(route)
-            lines.append("# TYPE holdfast_refused_total counter")
-            lines += [f'holdfast_refused_total{{why="{why}"}} {count}' for why, count in self._refused.items()]
-        lines += ["# TYPE holdfast_audit_unrecorded_total counter", f"holdfast_audit_unrecorded_total {unrecorded}"]
+            before = self._totals.get(key, 0)
+            self._totals[key] = total
+            self._part.add(key, total - before)
+
+    def skip(self, before: Mapping[tuple[str, tuple[tuple[str, str], ...]], float]) -> None:
+        """Count totals only from these values on: what they had before belongs to another process."""
+        self._totals |= {_key(name, **dict(labels)): total for (name, labels), total in before.items()}
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """Set a gauge of this process; the metrics show the sum over all processes."""
+        with self._lock:
+            self._part.set(_key(name, **labels), value)
+
+    def render(self, samples: Iterable[Sample] = ()) -> str:
+        """Return all metrics of all processes as text, and these samples."""
+        values = self._shared.sums()
+        values |= {_key(one.name, **one.labels): [one.value] for one in samples}
+        values[_key(BUILD, version=__version__)] = [1]
+        by_name: dict[str, list[str]] = {}
+        for key, numbers in sorted(values.items()):
+            name, _, labels = key.partition("{")
+            by_name.setdefault(name, []).extend(_lines(name, labels.removesuffix("}"), numbers))
+        lines: list[str] = []
+        for name, metric in METRICS.items():
+            if name in by_name or metric.type == "counter":
+                lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} {metric.type}", *by_name.get(name, [])]
         return "\n".join(lines) + "\n"
 
 
-class _Histogram:
-    """Durations of one route: how many were at most as long as each bound, how many there were, and their sum."""
+def count_restart(shared: SharedCounters) -> None:
+    """Count, in the parent process, a worker that died and is started again."""
+    shared.of_parent().add(_key(WORKER_RESTARTS))
 
-    def __init__(self) -> None:
-        self.at_most = [0] * len(_BUCKETS)
-        self.count, self.sum = 0, 0.0
 
-    def add(self, seconds: float) -> None:
-        for number in range(bisect_left(_BUCKETS, seconds), len(_BUCKETS)):
-            self.at_most[number] += 1
-        self.count += 1
-        self.sum += seconds
+def _key(name: str, **labels: str) -> str:
+    """Return the name and the labels as the text format writes them."""
+    if not labels:
+        return name
+    return name + "{" + ",".join([f'{label}="{_escape(value)}"' for label, value in labels.items()]) + "}"
 
-    def render(self, route: str) -> list[str]:
-        counts = [*zip(_BUCKETS, self.at_most, strict=True), ("+Inf", self.count)]
-        return [
-            *[f'holdfast_request_seconds_bucket{{route="{route}",le="{bound}"}} {count}' for bound, count in counts],
-            f'holdfast_request_seconds_count{{route="{route}"}} {self.count}',
-            f'holdfast_request_seconds_sum{{route="{route}"}} {self.sum:.6f}',
-        ]
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _type_of(key: str) -> str:
+    return METRICS[key.partition("{")[0]].type
+
+
+def _lines(name: str, labels: str, numbers: list[float]) -> list[str]:
+    if METRICS[name].type != "histogram":
+        return [f"{name}{{{labels}}} {_format(numbers[0])}" if labels else f"{name} {_format(numbers[0])}"]
+    *buckets, total = numbers
+    lines, count = [], 0.0
+    for bound, more in zip((*_BUCKETS, "+Inf"), buckets, strict=True):
+        count += more
+        lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {_format(count)}')
+    return [*lines, f"{name}_count{{{labels}}} {_format(count)}", f"{name}_sum{{{labels}}} {total:.6f}"]
+
+
+def _format(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

@@ -6,14 +6,35 @@ generated from them, so a limit or a description is written in one place.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from holdfast.base.invisible import UNPRINTABLE
 from holdfast.base.record import Record
 from holdfast.models import AGENT_ORIGINS, SCOPES, TYPES
 
+# Patterns of texts, in the syntax that JSON Schema and Python share. The verbs check the same rules and explain a mistake.
+_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_NOT_IN_PATHS = (  # hidden characters, and what looks like a slash, backslash, dot, colon, percent sign, tilde or space
+    rf"{_CONTROL}\\\u00a0\u00a8\u00ad\u00af\u00b4\u00b8\u02d8-\u02dd\u034f\u037a\u0384\u0385\u061c\u115f\u1160\u17b4\u17b5"
+    r"\u180b-\u180f\u1fbd-\u1fc1\u1fcd-\u1fcf\u1fdd-\u1fdf\u1fed\u1fee\u1ffd\u1ffe\u2000-\u200f\u2017\u2024-\u202f\u203e\u2044"
+    r"\u205f-\u206f\u2100\u2101\u2105\u2106\u2215\u2216\u2488-\u249b\u2571\u29f5\u29f8\u29f9\u2a74\u3000\u3002\u309b\u309c\u3164"
+    r"\u33c2\u33c7\u33d8\ufc5e-\ufc63\ufdfa\ufdfb\ufe13\ufe19\ufe30\ufe49-\ufe4c\ufe52\ufe55\ufe68-\ufe7e\ufeff\uff05\uff0e\uff0f"
+    "\uff1a\uff3c\uff5e\uff61\uffa0\uffe3\ufff9-\ufffb\U0001f100\U000e0000-\U000e0fff"
+)
+_PATH_PART = rf"[^/.~ {_NOT_IN_PATHS}](?:[^/{_NOT_IN_PATHS}]*[^/. {_NOT_IN_PATHS}])?"
+LINE_PATTERN = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"  # one line that is not blank
+LABEL_PATTERN = rf"^(?!\s*(?:\*\*)?\s*~~)[^:{_CONTROL}]*[^\s:*{_CONTROL}][^:{_CONTROL}]*$"
+PRINTABLE_PATTERN = f"^[^{UNPRINTABLE}]*[^ {UNPRINTABLE}][^{UNPRINTABLE}]*$"
+TEXT_PATTERN = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"  # not blank
+SOURCE_PATTERN = (
+    rf"^(?:[a-z0-9][a-z0-9-]{{0,59}}|[A-Za-z]+:[^ {UNPRINTABLE}][^{UNPRINTABLE}]*|[^{UNPRINTABLE}]*[/.][^{UNPRINTABLE}]*)$"
+)
+_NO_ESCAPE = r"(?!.*%(?:[0-9a-fA-F]{2}|[uU][0-9a-fA-F]{4}))"
+FILE_PATTERN = rf"^(?!.:){_NO_ESCAPE}(?:/memories/)?{_PATH_PART}(?:/{_PATH_PART})*/?$"
+PATH_PATTERN = rf"{FILE_PATTERN}|^/memories/?$"
 ORDERED_ENUM = "x-ordered-enum"  # msgspec sorts the values of a Literal; the document keeps the order in which we name them
 
 
@@ -22,8 +43,18 @@ def choices(description: str, options: tuple[str, ...]) -> Meta:
     return Meta(description=description, extra_json_schema={"type": "string", ORDERED_ENUM: list(options)})
 
 
+MOMENT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
+
+
+def moment(description: str) -> Meta:
+    """Return the metadata of a field with a day or a moment; the verbs check more than its beginning."""
+    return Meta(description=description, pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}", extra_json_schema={"anyOf": MOMENT})
+
+
 class RequestModel(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The fields of a request, wherever they are: in the path, the query or the JSON body."""
+
+    schema_rules: ClassVar[dict[str, Any]] = {}  # what JSON Schema says about several fields together; the verbs check it
 
     def given(self, *names: str) -> dict[str, Any]:
         """Return those of the named fields that the request has, so that a verb's own defaults apply to the others."""
@@ -92,17 +123,24 @@ NoteScope = Annotated[ScopeName, choices("Where it belongs.", SCOPES)]
 FilterType = Annotated[TypeName, choices("Only of this type.", TYPES)]
 AgentOrigin = Annotated[OriginName, choices("Where the agent has it from, if not from its own work.", AGENT_ORIGINS)]
 Key = Annotated[str, Meta(description="The note's name: a-z, 0-9 and '-', up to 60.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")]
-Tags = Annotated[list[str], Meta(description="A few words to find it by.", max_length=100)]
-DAY_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
-AsOf = Annotated[str, Meta(description="What was true on this day (YYYY-MM-DD, or a moment).", pattern=DAY_PATTERN)]
-KnownAt = Annotated[str, Meta(description="What was recorded by this day.", pattern=DAY_PATTERN)]
+Tags = Annotated[
+    list[Annotated[str, Meta(extra_json_schema={"pattern": f"^[^{_CONTROL}]*$"})]],
+    Meta(description="A few words to find it by.", max_length=64),
+]
+_PATH = {"description": "From /memories, the root of the scope's tree.", "min_length": 1, "max_length": 1024}
+TreePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": PATH_PATTERN})]
+FilePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": FILE_PATTERN})]  # not the root
+CLIENT_PATTERN = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"
+AsOf = Annotated[str, moment("What was true on this day (YYYY-MM-DD, or a moment).")]
+KnownAt = Annotated[str, moment("What was recorded by this day.")]
 MadeFrom = Annotated[
-    list[Annotated[str, Meta(min_length=1, max_length=2000)]],
+    list[Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"pattern": SOURCE_PATTERN})]],
     Meta(
         description="What it came from: addresses, paths, note:KEY, turn:CITATION. It is trusted no more than that.",
         max_length=64,
     ),
 ]
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 Expected = Annotated[str, Meta(description="The `version` you read; if the note has changed since, nothing is written.")]
 Redact = Annotated[bool, Meta(description="Keep the names of rules in place of secrets, instead of refusing them.")]
 

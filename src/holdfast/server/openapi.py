@@ -10,8 +10,9 @@ import msgspec
 
 from holdfast import __version__, models
 from holdfast.base.record import Record, computed_names, field_names
-from holdfast.server import problem
-from holdfast.server.models import ORDERED_ENUM
+from holdfast.server import problem, responses
+from holdfast.server.idempotency import MAX_KEY_CHARS
+from holdfast.server.models import NAME_PATTERN, ORDERED_ENUM, ScopedRequest
 from holdfast.server.route import JSON
 from holdfast.server.validation import request_fields
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 _COMPONENTS = "#/components/schemas/"
+_SUCCESS = {200: "Done.", 201: "Done: it is new.", 503: "It cannot answer now."}
 _PUBLIC_NAMES = {"TrashedNote": "Binned"}  # records whose class has another name than the document has had since 0.1
 _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, which are for readers of the code
     "Answer": "The hits, the mode that really ran, and whether that is less than was asked for.",
@@ -69,22 +71,92 @@ _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, wh
     ),
     "Why": "Why a note is in a briefing, or is not.",
 }
+_TIMESTAMPS = {  # the fields of records that hold a moment in UTC, by their public names
+    "Binned": ("time",),
+    "Decision": ("time",),
+    "Entry": ("time",),
+    "Forgotten": ("restorable_until",),
+    "Hit": ("updated",),
+    "Note": ("created", "updated", "valid_from", "valid_to"),
+    "Receipt": ("time",),
+    "Reviewed": ("reviewed_at",),
+    "Saying": ("recorded",),
+    "Told": ("time",),
+    "Version": ("recorded", "valid_from", "valid_to", "closed"),
+}
+_MISTAKE: Schema = {
+    "type": "object",
+    "description": "One mistake in a request.",
+    "properties": {
+        "pointer": {"type": "string", "description": "The field, as a JSON pointer."},
+        "detail": {"type": "string", "description": "What is wrong with it."},
+        "code": {"type": "string", "description": "`unknown` for a field that the route does not have."},
+    },
+    "required": ["pointer", "detail"],
+}  # fmt: skip
 _PROBLEM: Schema = {
     "type": "object",
     "description": "What went wrong (RFC 9457): `code` stays the same, `fix` says what to do.",
     "properties": {
-        "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"}, "detail": {"type": "string"},
-        "code": {"type": "string"}, "fix": {"type": "string"}, "request_id": {"type": "string"},
-        "errors": {"type": "array", "items": {"type": "object"}},
+        "type": {"type": "string", "format": "uri-reference", "description": "`/problems/CODE`, which says what it means."},
+        "title": {"type": "string", "description": "What the code means."},
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string", "description": "What went wrong with this request."},
+        "code": {"type": "string", "description": "Stays the same in later versions."},
+        "fix": {"type": "string", "description": "What to do; empty where nothing helps."},
+        "request_id": {"type": "string", "description": "As in the header X-Request-Id and in the server's log."},
+        "errors": {
+            "type": "array", "items": {"$ref": f"{_COMPONENTS}Mistake"},
+            "description": "For a request that does not fit its schema: the mistakes, at most 8.",
+        },
         "line": {"type": "integer", "description": "Of an import: the first line that it is about."},
+        "parts": {
+            "type": "object", "additionalProperties": {},
+            "description": "With `X-Holdfast-Hints: parts`: detail and fix as data.",
+        },
     },
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
 }  # fmt: skip
-_HEADERS = {
-    "If-Match": "The ETag of the version you saw; another by now is refused with 412.",
-    "If-None-Match": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
-    "Idempotency-Key": "Made up by you: sent again with the same request, it is not done again.",
-}
+_NAME_OR_EMPTY = f"{NAME_PATTERN}|^$"
+_REQUEST_HEADERS: dict[str, Schema] = {
+    "If-Match": {"type": "string", "description": "The ETag of the version you saw; another by now is refused with 412."},
+    "If-None-Match": {
+        "type": "string",
+        "description": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
+    },
+    "Idempotency-Key": {
+        "type": "string", "maxLength": MAX_KEY_CHARS, "pattern": r"^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u00ff]*$",
+        "description": "Made up by you: sent again with the same request, it is not done again.",
+    },
+    "X-Holdfast-Project": {
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The project that is meant, if no field names one.",
+    },
+    "X-Holdfast-Session": {
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The session that is meant, if no field names one.",
+    },
+    "X-Holdfast-Hints": {
+        "type": "string", "description": "`parts` to get the detail and the fix of a problem as data too.",
+    },
+    "X-Request-Id": {
+        "type": "string",
+        "description": "The id of this request in the log: 1 to 64 of A-Z a-z 0-9 . _ -; instead of any other one is made up.",
+    },
+}  # fmt: skip
+_RESPONSE_HEADERS = {
+    "ETag": {"description": "The version of the note, in quotes.", "schema": {"type": "string"}},
+    "Idempotency-Replayed": {
+        "description": "`true` if the answer is that of an earlier request with the same Idempotency-Key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    },
+    "Retry-After": {
+        "description": "After how many seconds to try again.", "schema": {"type": "integer", "minimum": 1},
+    },
+    "WWW-Authenticate": {"description": "Which scheme to use.", "schema": {"type": "string"}},
+    "X-Request-Id": {
+        "description": "The id of the request in the log: its own, or a new one.",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+    },
+}  # fmt: skip
 
 
 def build_document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -93,7 +165,7 @@ def build_document(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, records)
-    content = {problem.MEDIA_TYPE: {"schema": {"$ref": f"{_COMPONENTS}Problem"}}}
+    statuses = sorted({status for route in routes for status in responses.problem_statuses(route)})
     return {
         "openapi": "3.1.0",
         "info": {
@@ -105,8 +177,9 @@ def build_document(routes: Sequence[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "hf_..."}},
-            "schemas": {**records, "Problem": _PROBLEM},
-            "responses": {"Problem": {"description": "What went wrong.", "content": content}},
+            "schemas": {**records, "Mistake": _MISTAKE, "Problem": _PROBLEM},
+            "responses": {f"Problem{status}": _problem_response(status, routes) for status in statuses},
+            "headers": _RESPONSE_HEADERS,
         },
     }  # fmt: skip
 
@@ -134,7 +207,10 @@ def _reference(kind: Any, records: dict[str, Schema]) -> Schema:
         records[name] = {
             "type": "object",
             "description": _DESCRIPTIONS.get(name, ""),
-            "properties": {field: _record_field(hint, records) for field, hint in fields.items()},
+            "properties": {
+                field: _with_format(_record_field(hint, records), field in _TIMESTAMPS.get(name, ()))
+                for field, hint in fields.items()
+            },
             "required": list(field_names(kind)),
         }
     return {"$ref": f"{_COMPONENTS}{name}"}
@@ -143,6 +219,10 @@ def _reference(kind: Any, records: dict[str, Schema]) -> Schema:
 def _record_field(hint: Any, records: dict[str, Schema]) -> Schema:
     schema = schema_of(hint, records)
     return {**schema, "additionalProperties": {}} if schema == {"type": "object"} else schema
+
+
+def _with_format(schema: Schema, is_timestamp: bool) -> Schema:
+    return {**schema, "format": "date-time"} if is_timestamp else schema
 
 
 def _tidy(schema: Any, nested: dict[str, Any]) -> Any:
@@ -189,7 +269,8 @@ def _operation(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
         example = {} if route.example is None else {"example": route.example}
         media_types = dict.fromkeys([route.reads, JSON])  # a single line is JSON too
         content = {media_type: {"schema": schema, **example} for media_type in media_types}
-        operation["requestBody"] = {"required": bool(schema.get("required")), "content": content}
+        is_needed = bool(schema.get("required") or route.params.schema_rules or route.is_upload)
+        operation["requestBody"] = {"required": is_needed, "content": content}
     return operation
 
 
@@ -200,21 +281,43 @@ def body_schema(route: Route) -> Schema:
     schema = schema_of(route.params)
     required = [name for name in route.required_fields if name not in route.path_fields]
     schema["properties"] = {name: schema["properties"][name] for name in route.body_fields}
-    others = {name: value for name, value in schema.items() if name != "required"}
+    others = {**{name: value for name, value in schema.items() if name != "required"}, **route.params.schema_rules}
     return {**others, "required": required} if required else others
 
 
 def _responses(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
     example = {} if route.answer_example is None else {"example": route.answer_example}
-    done = {"description": "Done.", "content": {route.media_type: {"schema": schema_of(route.answers, records), **example}}}
-    statuses = {str(status): done for status in ((200, route.status) if route.replay or route.has_etag else (route.status,))}
-    if route.has_etag:
-        statuses["201"] = done
-        if route.method == "GET":
-            statuses["304"] = {"description": "It is still the version you named."}
-    if route.path == "/readyz":
-        statuses["503"] = done
-    return {**statuses, "default": {"$ref": "#/components/responses/Problem"}}
+    content = {route.media_type: {"schema": schema_of(route.answers, records), **example}}
+    names = ["X-Request-Id"]
+    names += ["ETag"] if responses.sends_etag(route) else []
+    names += ["Idempotency-Replayed"] if route.replay else []
+    found: dict[int, Any] = {}
+    for status in responses.success_statuses(route):
+        retry = ["Retry-After"] if status in responses.RETRY_STATUSES else []
+        found[status] = {"description": _SUCCESS[status], "headers": _headers(*names, *retry), "content": content}
+    if responses.takes_if_changed(route):
+        description = "It is still the version you named."
+        found[responses.NOT_MODIFIED] = {"description": description, "headers": _headers("ETag", "X-Request-Id")}
+    problems = {status: {"$ref": f"#/components/responses/Problem{status}"} for status in responses.problem_statuses(route)}
+    return {str(status): one for status, one in sorted({**problems, **found}.items())}
+
+
+def _problem_response(status: int, routes: Sequence[Route]) -> dict[str, Any]:
+    """Return the answer of this status that all routes share; its description names the codes."""
+    codes = sorted({code for route in routes for code in responses.problem_statuses(route).get(status, ())})
+    kinds = problem.kinds()
+    names = ["X-Request-Id"]
+    names += ["Retry-After"] if status in responses.RETRY_STATUSES else []
+    names += ["WWW-Authenticate"] if status == 401 else []
+    return {
+        "description": "\n".join([f"- `{code}`: {kinds[code][1]}." for code in codes]),
+        "headers": _headers(*names),
+        "content": {problem.MEDIA_TYPE: {"schema": {"$ref": f"{_COMPONENTS}Problem"}}},
+    }
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in sorted(names)}
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
@@ -226,9 +329,11 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
     names = ["Idempotency-Key"] if route.replay else []
-    if route.has_etag:
-        names += ["If-None-Match"] if route.method == "GET" else ["If-Match", "If-None-Match"]
-    return [_parameter(name, "header", {"type": "string", "description": _HEADERS[name]}, False) for name in names]
+    names += ["If-Match"] if responses.takes_precondition(route) else []
+    names += ["If-None-Match"] if route.has_etag else []
+    names += ["X-Holdfast-Project", "X-Holdfast-Session"] if issubclass(route.params, ScopedRequest) else []
+    names += ["X-Holdfast-Hints", "X-Request-Id"]
+    return [_parameter(name, "header", _REQUEST_HEADERS[name], False) for name in names]
 
 
 def _parameter(name: str, where: str, schema: Schema, required: bool) -> dict[str, Any]:

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.access.policy import denial_reason
+from holdfast.access import NamedResources
+from holdfast.access.grants import reachable_scopes
+from holdfast.access.policy import may_try
+from holdfast.access.tokens import RejectedToken
 from holdfast.base.ids import KEY_PATTERN, is_name
-from holdfast.errors import Template, TooLarge, Unauthenticated, command
+from holdfast.errors import Busy, TooLarge, Trouble, Unauthenticated
 from holdfast.models import SCOPES
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
+from holdfast.server.known_scrapers import KnownScrapers
 from holdfast.server.limits import ConcurrencyLimit, RateLimit
 from holdfast.server.problem import Problem, encode_json, fixed_headers
 from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE, AuthorizedRequest, PendingReply, Reply, Route, Rows
@@ -43,6 +47,7 @@ _TOKEN_THREADS_POSTGRES = 8  # a lookup in PostgreSQL may take longer
 _SPARE_THREADS = 16  # beside those of running handlers: they check tokens of requests without a body and refuse requests
 _RUNNING = 2  # handlers that compute at the same time
 _RUNNING_POSTGRES = 8  # they mostly wait for the database
+_METRICS_READ = "metrics.read"
 _TARGET_HEADERS = ("project", "session")
 
 
@@ -64,6 +69,7 @@ class Pipeline:
         self.threads = ThreadPool(settings.serve_at_once + _SPARE_THREADS, at_once)
         self._token_threads = ThreadPool(_TOKEN_THREADS_POSTGRES if settings.store else _TOKEN_THREADS)
         self._rates = RateLimit(settings.serve_rate)
+        self._scrapers = KnownScrapers()
 
     async def close(self) -> None:
         """Close the gateway; what a thread has begun is finished first."""
@@ -86,7 +92,7 @@ class Pipeline:
                 return
             caller, has_action = await self._token_threads(lambda: self._authenticate_for(route, request, stack))
             if not has_action:  # in a thread that checks no tokens: writing the audit may take long
-                await self.threads(lambda: self._decide_by_head(route, request, caller))
+                await self.threads(lambda: self._decide_by_head(route, request, caller, route.action))
             if route.is_upload:
                 await self._run_upload(route, request, caller, send)
             else:
@@ -133,11 +139,17 @@ class Pipeline:
     # --- in a thread --------------------------------------------------------------------------------------------------
 
     def _authenticate(self, gate: AccessGate, request: Request, stack: ExitStack) -> Caller:
-        """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time."""
-        caller = gate.identify(bearer_token(request))
+        """Return the caller; raise `Unauthenticated`, or `TooMany` if the token asks too often or too much at a time, or
+        `QuotaExceeded` if its agent has made as many requests today as it may."""
         seen = record(request)
+        try:
+            caller = gate.identify(bearer_token(request), seen.address)
+        except RejectedToken as error:
+            seen.rejected_token, seen.reason = error.id, error.reason
+            raise
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
         self._rates.take(caller.token)
+        gate.count_request(caller)
         stack.enter_context(self.concurrency.enter(caller.token))
         return caller
 
@@ -145,13 +157,33 @@ class Pipeline:
         """Return the caller, and whether its role has the route's action, whatever the body says."""
         gate = self.gateway.gate
         caller = self._authenticate(gate, request, stack)
-        return caller, not denial_reason(gate.role(caller.role), route.action, None)
+        return caller, may_try(gate.role(caller.role), route.action)
 
     def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
         """Do both in one thread: there is no body to wait for in between."""
+        if route.action == _METRICS_READ:
+            return self._handle(route, request, self._authenticate_scraper(request, stack), b"")
         return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
 
-    def _decide_by_head(self, route: Route, request: Request, caller: Caller) -> None:
+    def _authenticate_scraper(self, request: Request, stack: ExitStack) -> Caller:
+        """Return the caller; while the database is away, also one whose token was valid when it last read the metrics."""
+        token = bearer_token(request)
+        try:
+            caller = self._authenticate(self.gateway.gate, request, stack)
+        except Unauthenticated:
+            self._scrapers.forget(token)
+            raise
+        except (Busy, Trouble):
+            known = self._scrapers.find(token)
+            if known is None:
+                raise
+            self._rates.take(known.token)
+            record(request).caller = known
+            return known
+        self._scrapers.remember(token, caller)
+        return caller
+
+    def _decide_by_head(self, route: Route, request: Request, caller: Caller, action: str) -> None:
         """Decide by the path and the query alone, and record it: the body is refused or cannot be read."""
         try:
             named = {**_query(route, request), **request.path_params}.get("scope")
@@ -159,7 +191,8 @@ class Pipeline:
             named = request.path_params.get("scope")
         scope = named if route.scope != NO_SCOPE and named in SCOPES else None
         about = _audit_details(route, request.path_params)
-        self.gateway.gate.allow(caller, route.action, scope, route=route.name, request=record(request).id, **about)
+        resources = _named_resources(route, request, {})
+        self.gateway.gate.allow(caller, action, scope, named=resources, route=route.name, request=record(request).id, **about)
 
     def _handle(self, route: Route, request: Request, caller: Caller, data: bytes) -> Reply | PendingReply:
         """Parse, decide, check the fields, and run the handler. A role's refusal comes before a mistake in a field."""
@@ -167,47 +200,47 @@ class Pipeline:
             try:
                 given = _parse(route, request, data)
             except (Problem, TooLarge):
-                self._decide_by_head(route, request, caller)
+                self._decide_by_head(route, request, caller, route.action_of({}))
                 raise
             authorized = self._authorize(route, request, caller, given, stack)
             params = decode(route.params, given, route.fields)
             reply = idempotency.run_once(authorized, params, _head(request) + data)
             if isinstance(reply, PendingReply):
-                build = reply.build
-                finish = lambda future: redaction.redact(route, idempotency.to_reply(build(future)), authorized.role)  # noqa: E731
-                return replace(reply, build=finish)
+                build, role, home = reply.build, authorized.role, self.gateway.home
+                return replace(
+                    reply, build=lambda future: redaction.redact(route, idempotency.to_reply(build(future)), role, home)
+                )
             if isinstance(reply.body, Iterator):
                 return replace(reply, body=_closing(reply.body, stack.pop_all()))
-            return redaction.redact(route, reply, authorized.role)
+            return redaction.redact(route, reply, authorized.role, self.gateway.home)
 
     def _authorize(
         self, route: Route, request: Request, caller: Caller, given: dict[str, Any], stack: ExitStack
     ) -> AuthorizedRequest:
         """Return the request once the gate has allowed it; the decision is recorded either way."""
         scope, gate, id = _scope(route, given), self.gateway.gate, record(request).id
+        action, named = route.action_of(given), _named_resources(route, request, given)
         about, permit = {"route": route.name, "request": id, **_audit_details(route, given)}, None
         if route.records_decision:
-            permit = stack.enter_context(gate.permit(caller, route.action, scope, **about))
+            permit = stack.enter_context(gate.permit(caller, action, scope, named=named, **about))
             role = permit.role
         else:
-            role = gate.allow(caller, route.action, scope, **about)
+            role = gate.allow(caller, action, scope, named=named, **about)
         target = self._target(route, request, caller, given)
         target.must_name(scope)
         return AuthorizedRequest(
             route=route, gateway=self.gateway, caller=caller, role=role, id=id, headers=request.headers, target=target,
+            action=action, scope=scope, named=named, scopes=reachable_scopes(role, caller, target.project, target.session),
             permit=permit, stack=stack,
         )  # fmt: skip
 
     def _target(self, route: Route, request: Request, caller: Caller, given: dict[str, Any]) -> Target:
         """Return the project, session and agent that the request is about. Callers that manage agents may name any agent,
         because they could issue a token for it anyway."""
-        project, session = [
-            _name_of(route, name, given.get(name)) or request.headers.get(f"x-holdfast-{name}", "").strip() or None
-            for name in _TARGET_HEADERS
-        ]
+        project, session = [_name_or_header(route, name, request, given) for name in _TARGET_HEADERS]
         agent = _name_of(route, "agent", given.get("agent")) if route.may_name_agent else None
         if agent is not None and agent != caller.agent:
-            about = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
+            about: dict[str, Any] = {"name": agent} if is_name(agent) else {}  # the audit keeps names, not any text
             self.gateway.gate.allow(caller, "agents.manage", route=route.name, request=record(request).id, **about)
         return Target(project, session, agent)
 
@@ -269,13 +302,10 @@ def record(request: Request) -> RequestRecord:
 
 
 def bearer_token(request: Request) -> str:
-    """Return the one bearer token of a request."""
+    """Return the one bearer token of a request; "" if there is none."""
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    if scheme.lower() != "bearer" or not token.strip():
-        fix = Template("Send `Authorization: Bearer TOKEN`; ", command("agent add"), " makes one")
-        raise Unauthenticated("this needs a token", fix)
-    return token.strip()
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
@@ -336,13 +366,43 @@ def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
     return {**details, "of_role": role} if isinstance(role, str) and KEY_PATTERN.match(role) else details
 
 
+def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> NamedResources:
+    """Return the project, session and repository that the request reaches by naming them.
+
+    A session that is only the subject of a request (to forget its transcript, say) is not reached as a scope.
+    """
+    if route.scope == NO_SCOPE:
+        return NamedResources(repository=route.repository_of(given))
+    project = _name_or_header(route, "project", request, given)
+    session = None if _is_subject(route, "session") else _name_or_header(route, "session", request, given)
+    return NamedResources(project=project, session=session, repository=route.repository_of(given))
+
+
+def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
+    """Return the project or session that a field or else a header names."""
+    return _name_of(route, name, given.get(name)) or _header_name(request, name)
+
+
+def _header_name(request: Request, name: str) -> str | None:
+    """Return the project or session that a header names; raise `invalid_request` if it is not a name."""
+    value = request.headers.get(f"x-holdfast-{name}", "").strip()
+    if value and not is_name(value):
+        fix = "Use 1 to 128 of A-Z a-z 0-9 . _ - that do not start with a dot"
+        raise Problem("invalid_request", f"the header X-Holdfast-{name.capitalize()} is not a name", fix)
+    return value or None
+
+
 def _name_of(route: Route, name: str, value: object) -> str | None:
     """Return a project, session or agent as it was named; validation decides whether it may be.
 
     Where a request is about a session (to forget it, say), that may have a name which no caller's session may have.
     """
-    is_subject = route.reads is not None and name in inspect.get_annotations(route.params)
-    return value if isinstance(value, str) and value and (is_name(value) or not is_subject) else None
+    return value if isinstance(value, str) and value and (is_name(value) or not _is_subject(route, name)) else None
+
+
+def _is_subject(route: Route, name: str) -> bool:
+    """Return whether a field says what a request is about, and not whose memory it uses: the route declares it itself."""
+    return route.reads is not None and name in inspect.get_annotations(route.params)
 
 
 def _closing(rows: Rows, stack: ExitStack) -> Rows:

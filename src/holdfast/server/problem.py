@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import traceback
+from functools import lru_cache
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast import errors
-from holdfast.errors import HoldfastError, Template, Term
+from holdfast.errors import HoldfastError, Template, Term, default_words
 from holdfast.safety.validate import redact_or_withhold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.errors import Wording
 
 MEDIA_TYPE = "application/problem+json"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 TITLES = {  # status and title of the codes that only HTTP has, beside those of errors.py
     "not_json": (400, "The body is not JSON"),
+    "bad_target": (400, "The request target is not a plain path"),
     "no_route": (404, "There is no such route"),
     "wrong_method": (405, "The route knows other methods"),
     "too_slow": (408, "The body took too long to come"),
@@ -45,23 +51,37 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
     "store TEXT --again": '`POST /v1/notes {{"text": TEXT, "again": true}}`',
     "store --allow-secret WHY": '`POST /v1/notes {{"allow_secret": WHY}}`',
     "review": "`GET /v1/review`",
+    "facts": "`GET /v1/facts`",
+    "read {}": "`GET /v1/read?path={}`",
+    "forget {}": "`DELETE /v1/notes/SCOPE/{}`",
+    "embed": "`POST /v1/embed`",
     "agent list": "`GET /agents`",
     "agent add": "`POST /agents`",
     "agent add {}": '`POST /agents {{"name": "{}"}}`',
     "agent rotate {}": "`POST /agents/{}/token`",
     "agent revoke {}": "`DELETE /agents/{}`",
+    "agent grants {}": "`GET /agents/{}/grants`",
+    "agent grant {} project PATTERN": '`POST /agents/{}/grants {{"kind": "project", "pattern": PATTERN}}`',
+    "agent grant {} session PATTERN": '`POST /agents/{}/grants {{"kind": "session", "pattern": PATTERN}}`',
+    "agent grant {} repository PATTERN": '`POST /agents/{}/grants {{"kind": "repository", "pattern": PATTERN}}`',
     "role list": "`GET /roles`",
     "audit verify": "`GET /audit/verify`",
     "doctor": "`GET /v1/check`",
 }
 PHRASES = {
     "redact": '`{"redact": true}`',
+    "recall a query": "`POST /v1/recall`",
+    "get a note": "`GET /v1/notes/SCOPE/KEY`",
+    "list all notes": "`GET /v1/notes`",
+    "config": "it in config.toml",
+    "migrate": "Migrate the database",
     "review as a person": "`GET /v1/review` with the operator's token",
     "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
     "session of turns": "Send X-Holdfast-Session, or name it as `session`",
     "session of scope": "Send X-Holdfast-Session, or use another scope",
 }
 IN_QUERY = {"redact": "`?redact=true`"}  # for an import: its body holds many notes
+REPLAYED_HEADER = "idempotency-replayed"
 PARTS = "x-holdfast-hints"  # header: with `parts`, messages are also sent as data, for another interface to word
 PURGED_BY_OTHERS = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
 
@@ -81,6 +101,14 @@ class Problem(Exception):
         return TITLES[self.code][0]
 
 
+class Replayed(Exception):
+    """An error instead of a repeated answer: the request was done before, and its answer cannot be given again."""
+
+    def __init__(self, error: HoldfastError | Problem) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def kinds() -> dict[str, tuple[int, str]]:
     """Return the status and the title of every code."""
     return {**_of_errors(errors.HoldfastError), **TITLES}
@@ -88,6 +116,9 @@ def kinds() -> dict[str, tuple[int, str]]:
 
 def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Return status, body and headers for an error; with `parts` also its messages as data."""
+    if isinstance(error, Replayed):
+        status, body, headers = of(error.error, request_id, parts)
+        return status, {**body, "replayed": True}, {**headers, REPLAYED_HEADER: "true"}
     if isinstance(error, Problem):
         detail = Template(f"line {error.more['line']}: ", error.detail) if "line" in error.more else error.detail
         body = _body(error.status, error.code, title=TITLES[error.code][1], detail=detail, fix=error.fix, request_id=request_id)
@@ -120,6 +151,16 @@ def in_query(term: Term) -> str:
     return (term.kind == "phrase" and IN_QUERY.get(term.name)) or in_request(term)
 
 
+def words_for(headers: Mapping[str, str]) -> Wording:
+    """Return the words for a caller: requests, but commands for Holdfast's own client, which may be a command line."""
+    return default_words if wants_parts(headers) else in_request
+
+
+def wants_parts(headers: Mapping[str, str]) -> bool:
+    """Return whether a request asks for messages as data, as Holdfast's own client does."""
+    return headers.get(PARTS, "").strip() == "parts"
+
+
 def without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
     """Return a problem without the path of the home and without secrets that a message may quote."""
     errors = {"errors": [without_home(one, home) for one in body["errors"]]} if "errors" in body else {}
@@ -138,8 +179,23 @@ def for_caller(body: dict[str, Any], home: str, is_person: bool) -> dict[str, An
 
 
 def plain(text: str, home: str) -> str:
-    """Return a text without the path of the home and without secrets."""
-    return redact_or_withhold(text.replace(home, "HOME"))[0]
+    """Return a message without the path of the home and without secrets, for an operator too: the log has the path."""
+    return redact_or_withhold(hide_home(text, home))[0]
+
+
+def hide_home(text: str, home: str) -> str:
+    """Return a text with `HOME` for the path of the home, however it is written."""
+    for form in _home_forms(home):
+        text = text.replace(form, "HOME")
+    return text
+
+
+@lru_cache(maxsize=8)
+def _home_forms(home: str) -> tuple[str, ...]:
+    """Return the path of the home as it was given, without links, and as commands and JSON write both; longest first."""
+    paths = {home, os.path.realpath(home)}
+    forms = {form for path in paths for form in (path, quote(path).strip("'"), json.dumps(path)[1:-1], repr(path)[1:-1])}
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def where(error: BaseException) -> list[str]:

@@ -1,4 +1,4 @@
-"""Redact stored text in responses, because a model may read the responses of the API.
+"""Redact stored text in responses, because a model may read the responses of the API; and the home's path in our messages.
 
 | Answer | Hidden characters | Secrets |
 |---|---|---|
@@ -18,11 +18,18 @@ from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
 from holdfast.safety.model_text import escape_markup, show_hidden
 from holdfast.safety.secrets.prefilter import is_surely_clean
 from holdfast.safety.validate import join_context, redact_or_withhold
+from holdfast.server.problem import hide_home
 from holdfast.server.route import Reply, Route
 
+_MESSAGES = (  # members that Holdfast itself writes: reasons of a degraded answer, and the lines of a receipt
+    "degraded", "reason", "unusable", "failed", "checks", "beyond_reach", "pending", "removed", "also_said_by", "told", "what",
+)  # fmt: skip
 
-def redact(route: Route, reply: Reply, role: Role) -> Reply:
+
+def redact(route: Route, reply: Reply, role: Role, home: str) -> Reply:
     """Return the reply as this role may see it."""
+    if isinstance(reply.body, dict):
+        reply = replace(reply, body=_without_home(reply.body, home))
     if route.for_model and reply.body is not None:
         text = escape_markup(json.dumps(show_hidden(reply.body), ensure_ascii=False))  # no stored text reads as a tag or fence
         return replace(reply, body=text.encode("utf-8", "replace"))
@@ -32,6 +39,22 @@ def redact(route: Route, reply: Reply, role: Role) -> Reply:
     if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_surely_clean(joined):  # usual: one check for all
         return reply
     return replace(reply, body=_without_secrets(reply.body))
+
+
+def _without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
+    """Return an answer without the path of the home in its messages, nor in those of the receipts in it."""
+    messages = {name: _hide_home(value, home) for name, value in body.items() if value and name in _MESSAGES}
+    if isinstance(receipts := body.get("receipts"), list):
+        messages["receipts"] = [_without_home(one, home) if isinstance(one, dict) else one for one in receipts]
+    return {**body, **messages} if messages else body
+
+
+def _hide_home(value: Any, home: str) -> Any:
+    if isinstance(value, str):
+        return hide_home(value, home)
+    if isinstance(value, list | tuple):
+        return [_hide_home(item, home) for item in value]
+    return {name: _hide_home(item, home) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 
 from holdfast.api.memory import Memory
+from holdfast.base import totals
 from holdfast.config import Config
 from holdfast.models import SCOPES
 from holdfast.verbs.archive import describe_archived
@@ -65,6 +66,8 @@ class TenantRetention:
                 archived = memory.retain()
             for line in describe_archived([note.scope.kind for note in archived], settings):
                 _log.info("tenant %s: %s", settings.tenant, line)
-        except Exception:  # the other tenants must have their turn, whatever it is
+        except Exception as error:  # the other tenants must have their turn, whatever it is
+            totals.add("holdfast_background_failures_total", work="retention")
+            _log.warning("tenant %s: retention failed: %s", settings.tenant, getattr(error, "code", type(error).__name__))
             with self._lock:
                 self._seen.discard(settings.tenant)  # the tenant's next request tries again

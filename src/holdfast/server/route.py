@@ -18,13 +18,14 @@ import starlette.routing
 from holdfast.access.policy import denial_reason
 from holdfast.models import Stored
 from holdfast.server.models import TARGET_FIELDS, RequestModel
+from holdfast.server.problem import words_for
 from holdfast.server.validation import request_fields
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.types import Receive, Scope, Send
 
-    from holdfast.access import AccessGate, Caller, Role
+    from holdfast.access import AccessGate, Caller, NamedResources, Role
     from holdfast.access.gate import Permit
     from holdfast.api.memory import Memory
     from holdfast.ledger.interface import Ledger
@@ -56,6 +57,8 @@ class Route(starlette.routing.Route):
         reads: str | None = None,  # the media type of the body; None: there is none
         line: type[msgspec.Struct] | None = None,  # one line of an NDJSON body, for the document only
         status: int = 200,
+        other_status: int | None = None,  # 200 for a write that made nothing new, 201 for one that did
+        problems: tuple[str, ...] = (),  # codes that its handler adds to those which server/responses.py derives
         example: Any = None,  # of a body
         answer_example: Any = None,
         media_type: str = JSON,  # of the answer
@@ -63,6 +66,8 @@ class Route(starlette.routing.Route):
         has_etag: bool = False,
         may_name_agent: bool = False,  # whether it may be about another agent's memory
         records_decision: bool = False,  # whether the handler writes the audit row, together with what it changes
+        choose_action: Callable[[dict[str, Any]], str] | None = None,  # the part of `action` that the request's fields need
+        find_repository: Callable[[dict[str, Any]], str | None] | None = None,  # the repository that the fields name
         for_model: bool = False,  # whether a model reads its answer as it is
         is_slow: bool = False,  # whether it may take seconds: then it does not count among the requests that run at once
         verbs: tuple[str, ...] = (),  # the methods of Memory that it offers
@@ -71,11 +76,21 @@ class Route(starlette.routing.Route):
         self.method, self.handler = method, handler
         self.action, self.summary, self.scope = action, summary, scope
         self.params, self.reads, self.line = params, reads, line
-        self.answers, self.status, self.media_type = answers, status, media_type
+        self.answers, self.status, self.other_status, self.media_type = answers, status, other_status, media_type
+        self.problems = problems
         self.example, self.answer_example = example, answer_example
         self.replay, self.has_etag, self.may_name_agent = replay, has_etag, may_name_agent
         self.records_decision, self.for_model, self.verbs = records_decision, for_model, verbs
         self.is_slow = is_slow
+        self._choose_action, self._find_repository = choose_action, find_repository
+
+    def action_of(self, given: dict[str, Any]) -> str:
+        """Return the action that a request with these fields needs."""
+        return self._choose_action(given) if self._choose_action else self.action
+
+    def repository_of(self, given: dict[str, Any]) -> str | None:
+        """Return the repository that these fields name, as `OWNER/NAME`; None if the route is not about one."""
+        return self._find_repository(given) if self._find_repository else None
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request to the app's pipeline. Starlette calls this for the first route of a path, whatever the method."""
@@ -175,6 +190,10 @@ class AuthorizedRequest:
     id: str
     headers: Headers
     target: Target
+    action: str  # what was allowed: the route's action, or a part of it
+    scope: str | None  # the scope that the request is about; None for all that it reaches
+    named: NamedResources  # the project, session and repository that it names
+    scopes: tuple[str, ...]  # those of the role whose project and session are granted to the caller
     permit: Permit | None = None
     stack: ExitStack  # closes the memory when the request has been answered
 
@@ -183,7 +202,7 @@ class AuthorizedRequest:
         """Open the caller's memory; it stays open to the end of the request."""
         read_only = bool(denial_reason(self.role, WRITE, None))
         return self.stack.enter_context(
-            self.gateway.open_memory(self.caller, self.target, self.role.scopes, read_only=read_only)
+            self.gateway.open_memory(self.caller, self.target, self.scopes, read_only=read_only, words=words_for(self.headers))
         )
 
     @property
@@ -199,15 +218,15 @@ class AuthorizedRequest:
         return self.headers.get(name, "").strip()
 
     def must_reach(self, scope: str) -> None:
-        """Check a scope that the request does not name itself; raise and record `Denied` if the role does not reach it."""
+        """Check a scope that the request does not name itself; raise and record `Denied` if the caller does not reach it."""
         gate = self.gate
-        if scope not in gate.role(self.caller.role).scopes:
-            gate.allow(self.caller, self.route.action, scope, route=self.route.name, request=self.id)
+        if not gate.would_allow(self.caller, self.action, scope, self.named):
+            gate.allow(self.caller, self.action, scope, named=self.named, route=self.route.name, request=self.id)
         self.target.must_name(scope)
 
     def recheck(self) -> None:
-        """Check during a long upload that the token is still valid and that its role still allows the action."""
+        """Check during a long upload that the token is still valid and that its role and grants still allow the action."""
         gate = self.gate
-        caller = gate.identify(self.header("authorization").partition(" ")[2].strip())
-        if denial_reason(gate.role(caller.role), self.route.action, None):
-            gate.allow(caller, self.route.action, route=self.route.name, request=self.id)
+        self.caller = gate.identify(self.header("authorization").partition(" ")[2].strip(), self.caller.address)
+        if not gate.would_allow(self.caller, self.action, self.scope, self.named):
+            gate.allow(self.caller, self.action, self.scope, named=self.named, route=self.route.name, request=self.id)

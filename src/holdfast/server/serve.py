@@ -18,10 +18,14 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.errors import Busy
+from holdfast.server.acceptor import GatewayServer
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
+from holdfast.server.hosts import TARGET
 from holdfast.server.logs import LibraryLogHandler, Logs
+from holdfast.server.metrics import count_restart
 from holdfast.server.processes import Workers
+from holdfast.server.shared_counters import SharedCounters
 
 HOST = "127.0.0.1"
 PORT = 8710
@@ -34,43 +38,53 @@ _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-leng
 
 
 def serve(
-    make_app: Callable[[], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object], workers: int = 1
-) -> None:
-    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free. Each of several workers makes an app of its own."""
+    make_app: Callable[[SharedCounters, int], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object],
+    workers: int = 1,
+) -> None:  # fmt: skip
+    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free.
+
+    Each of several workers makes an app of its own, from the counters that all of them share and its number."""
+    counters = SharedCounters(workers)
+
+    def restarted(code: int) -> None:
+        count_restart(counters)
+        logs.log("error", event="worker died", code=code)
+
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
         name = f"[{host}]" if ":" in host else host
         _on_signals(_exit)  # a caller who reads that it is ready may stop it at once
         ready(f"http://{name}:{sockets[0].getsockname()[1]}")
         if workers == 1:
-            _run(make_app, sockets[0], logs)
+            _run(make_app(counters, 0), sockets[0], logs)
         else:
             Workers(
                 workers,
-                lambda number: _run(make_app, _own_socket(sockets, number), logs),
-                lambda code: logs.log("error", event="worker died", code=code),
+                lambda number: _run(make_app(counters, number), _own_socket(sockets, number), logs),
+                restarted,
                 stack.close,
             ).run()
 
 
 def app_of(
-    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None
-) -> Starlette:
+    home: str | None, hosts: tuple[str, ...], origins: tuple[str, ...], logs: Logs, given: dict[str, Any] | None = None,
+    shared: SharedCounters | None = None, worker: int = 0,
+) -> Starlette:  # fmt: skip
     """Return the app for one home, or for the store that the settings or `given` name."""
-    return create_app(Gateway(home, given), hosts=hosts, origins=origins, logs=logs)
+    return create_app(Gateway(home, given, shared=shared, worker=worker), hosts=hosts, origins=origins, logs=logs)
 
 
-def _run(make_app: Callable[[], Starlette], listening: socket.socket, logs: Logs) -> None:
+def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
     """Answer in this process."""
     config = uvicorn.Config(
-        make_app(), log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
+        app, log_config=None, access_log=False, lifespan="on", server_header=False, ws="none", proxy_headers=False,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS, timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES, http=HeaderTimeout,
     )  # fmt: skip
     _log_libraries(logs)
     gc.freeze()  # the app stays: the collector need not scan it again
     gc.set_threshold(_GC_THRESHOLD)
-    server = uvicorn.Server(config)
+    server = GatewayServer(config, listening, logs)
 
     def exit_before_start(*_: object) -> None:
         if not server.started:
@@ -78,7 +92,7 @@ def _run(make_app: Callable[[], Starlette], listening: socket.socket, logs: Logs
 
     # uvicorn handles signals while it runs and raises them again at its end: by then all is done, and that is no failure
     _on_signals(exit_before_start)
-    server.run(sockets=[listening])
+    server.run()
 
 
 def _exit(*_: object) -> None:
@@ -150,7 +164,7 @@ def _own_socket(sockets: list[socket.socket], number: int) -> socket.socket:
     return sockets[number]
 
 
-# --- slow and endless heads -----------------------------------------------------------------------------------------------
+# --- slow and endless heads, and request targets ----------------------------------------------------------------------
 
 if TYPE_CHECKING:
 
@@ -158,8 +172,11 @@ if TYPE_CHECKING:
         loop: asyncio.AbstractEventLoop
         transport: asyncio.Transport
         cycle: Any
+        scope: Any
+        url: bytes
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+        def on_headers_complete(self) -> None: ...
 else:
     _Protocol = AutoHTTPProtocol
 
@@ -190,6 +207,11 @@ class HeaderTimeout(_Protocol):
             self.transport.close()
         elif self._timer is None:
             self._start_timer()
+
+    def on_headers_complete(self) -> None:
+        """Keep the target as it was sent: httptools' protocol drops the host of `GET http://host/path`, h11's keeps it."""
+        self.scope[TARGET] = self.url
+        super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
+from holdfast.base import tracing
+
 T = TypeVar("T")
 
 
@@ -49,7 +51,7 @@ class ThreadPool:
         cancellation raised. So a request counts as under way, and shutdown waits for it, as long as its thread runs.
         (anyio's threads do not do that: a server that shuts down cancels tasks, and they would leave their thread behind.)
         """
-        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, tracing.bind(work))
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

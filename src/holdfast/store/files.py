@@ -1,4 +1,5 @@
-"""The files backend: `shelf/<scope>/notes/<key>.md` in the home, and beside it `files/`, `archive/` and `trash/`.
+"""The files backend: `shelf/<scope>/notes/<key>.md` in the home, and beside it `history/`, `files/`, `archive/` and
+`trash/`.
 
 Every path is built from a scope's folder and a validated key. A write names the id of the file it replaces: if the file was
 replaced meanwhile, nothing is written and `Changed` is raised.
@@ -175,6 +176,17 @@ class FileStore:
     def write_note(self, scope: Scope, key: str, data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileId:
         layout.check_note_size(data, f"{key}.md")
         return self._replace(scope, "notes", f"{key}.md", data=data, expected=expected, check=check)
+
+    def write_history(
+        self, scope: Scope, name: str, data: bytes, expected: FileId | None, *, note: tuple[str, FileId | None]
+    ) -> None:
+        note_name, note_id = note
+
+        def check() -> None:
+            if self.file_id(scope.folder, "notes", note_name) != note_id:
+                raise Changed
+
+        self._replace(scope, "history", name, data=data, expected=expected, check=check)
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
         self._replace(scope, part, name, data=data, expected=expected, check=no_check)

@@ -1,7 +1,8 @@
 """The interface of a store, the source of truth: notes, an agent's own files and transcripts, with trash and archive.
 
 Two backends implement it: files in the home (`holdfast.store.files`) and PostgreSQL (`holdfast.postgres.store`). A scope is
-named by its folder (`projects/demo`) and has parts: `notes`, `files`, `trash`, `archive` and `transcripts`.
+named by its folder (`projects/demo`) and has parts: `notes`, `history`, `files`, `trash`, `archive` and
+`transcripts`.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ class Store(Protocol):
         """Return whether a scope, or a part of it, exists."""
 
     def entries(self, scope_folder: str, part: str) -> Iterator[Entry]:
-        """Yield every file of `notes`, `trash` or `archive`."""
+        """Yield every file of `notes`, `history`, `trash` or `archive`."""
 
     def fingerprint(self, scope_folder: str, part: str) -> int:
         """Return a number that changes with every file of a part; 0 for an empty one."""
@@ -264,7 +265,7 @@ class Store(Protocol):
         """Yield the notes with this key, in the order of `scopes`."""
 
     def read_file(self, scope_folder: str, part: str, name: str) -> FileContent | None:
-        """Return a file of `notes`, `trash` or `archive` by name, or None if there is none."""
+        """Return a file of `notes`, `history`, `trash` or `archive` by name, or None if there is none."""
 
     def read_batch(self, wanted: list[FileRef]) -> dict[FileRef, FileContent]:
         """Return the files that are cheaper to read together than one by one: perhaps none of them."""
@@ -283,6 +284,15 @@ class Store(Protocol):
 
     def write_notes(self, notes: list[NoteWrite], *, check: Check = no_check) -> list[FileId]:
         """Write notes of one scope or several durably, as `write_note` does; none is written if one is not as expected."""
+
+    def write_history(
+        self, scope: Scope, name: str, data: bytes, expected: FileId | None, *, note: tuple[str, FileId | None]
+    ) -> None:
+        """Replace the history file with id `expected` (None: create it) durably.
+
+        `note` is the name and id of the note file that still has the versions: raise `Changed` if that file or the history file
+        was replaced since. A purge that erases both leaves nothing behind then.
+        """
 
     def replace_file(self, scope: Scope, part: str, name: str, data: bytes, expected: FileId) -> None:
         """Replace a file of any part durably; raise `Changed` if it was replaced since."""

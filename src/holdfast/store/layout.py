@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.models import Scope
 
 SCOPE_KINDS = ("global", "projects", "agents", "sessions")
-DOCUMENT_PARTS = ("notes", "files", "trash", "archive")
+DOCUMENT_PARTS = ("history", "notes", "files", "trash", "archive")  # notes refer to files of their history
 TRANSCRIPTS = "transcripts"
 TRANSCRIPT_SUFFIX = ".jsonl"
 NOTE_FILE_BYTES = 64 * 1024 * 1024

@@ -6,7 +6,8 @@ from holdfast.base import dates
 from holdfast.context.sync import WrittenNote
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import HoldfastError
-from holdfast.formats.versions import list_versions, mark_restored, parse_note
+from holdfast.formats.versions import mark_restored, parse_note
+from holdfast.store import note_history
 from holdfast.store.interface import Changed
 from holdfast.verbs import quarantine
 
@@ -53,7 +54,9 @@ def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> boo
         note = parse_note(content.data, content.modified)
         quarantine.refuse_restore(context, note_usage_id(scope, archived.key, note.header.id), archived.key)
         path = f"{scope.folder}/notes/{archived.key}"
-        context.purge_filter.refuse_purged([(path, version.text) for version in list_versions(note)])
+        if context.purge_filter.any_purged():
+            every = note_history.list_versions(context.store, scope.folder, note)
+            context.purge_filter.refuse_purged([(path, version.text) for version in every])
         context.store.restore_note(scope, archived, archived.key)
         context.update_index(lambda: context.sync.remove_files(scope.folder, archived.part, [archived.name]))
         index_restored(context, scope, archived.key)

@@ -10,6 +10,7 @@ from holdfast.errors import Contended, HoldfastError, Template, Unreached, Usage
 from holdfast.formats import versions
 from holdfast.safety import validate
 from holdfast.safety.secrets import prefilter
+from holdfast.store import note_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,21 +129,20 @@ def _export_note(
         if content is None:
             return None
         parsed = versions.parse_note(content.data, content.modified)
-        row = _record(context, scope, name, parsed)
+        every = note_history.list_versions(context.store, scope.folder, parsed)
+        row = _record(context, scope, name, parsed, every)
         _check_importable(row, context.config.note_bytes)
     except (Contended, Unreached):
         raise  # not a problem of this note
     except HoldfastError as error:
         left_out.add(scope, name, error.message)
         return None
-    if purged and context.purge_filter.find_receipt(
-        f"{scope.folder}/notes/{name[:-3]}", [version.text for version in versions.list_versions(parsed)]
-    ):
+    if purged and context.purge_filter.find_receipt(f"{scope.folder}/notes/{name[:-3]}", [version.text for version in every]):
         return None
     return row
 
 
-def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNote) -> Row:
+def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNote, every: list[Version]) -> Row:
     note = versions.to_note(scope, name[:-3], parsed, context.config.quarantine)
     rules: dict[str, None] = {}
     row = {
@@ -150,9 +150,10 @@ def _record(context: Context, scope: Scope, name: str, parsed: versions.ParsedNo
         "tags": [_mask_secrets(tag, rules) for tag in note.tags], "valid_from": note.valid_from, "valid_to": note.valid_to,
         "pinned": note.pinned, "scope": str(scope), "id": note.id, "created": note.created, "updated": note.updated,
         "source": _source_record(note.source, rules), "quarantined": note.quarantined,
-        "versions": [_version_record(version, rules) for version in versions.list_versions(parsed)],
+        "versions": [_version_record(version, rules) for version in every],
     }  # fmt: skip
-    return {**row, "redacted": list(rules)}
+    named = {"name": _mask_secrets(note.name, rules)} if note.name else {}
+    return {**row, **named, "redacted": list(rules)}
 
 
 def _check_importable(row: Row, max_bytes: int) -> None:

@@ -7,6 +7,7 @@ from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refuse
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
+from holdfast.verbs import quota
 from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
@@ -25,11 +26,11 @@ class Files:
 
     def view(self, path: str, lines: tuple[int, int] | None = None, *, scope: str = "project") -> str:
         """Return a file's text or some of its lines, or the names in a folder."""
-        parts, tree, _ = self._resolve(path, scope, writing=False)
+        parts, tree, target = self._resolve(path, scope, writing=False)
         if tree.is_folder(parts):
             return "\n".join(tree.list_names(parts) or [])
         text = self._read_text(tree, parts, path)
-        self._context.purge_filter.refuse_returned("", [text])
+        self._context.purge_filter.refuse_returned(target.folder, [text])
         if lines is None:
             return text
         first, last = lines
@@ -132,5 +133,7 @@ class Files:
         before: str = "",
     ) -> None:
         data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))
-        written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([("", text)]))
+        quota.check(self._context, bytes=len(data) - (seen.size if seen else 0))
+        texts = [(target_scope.folder, text)]
+        written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged(texts))
         self._context.update_index(lambda: self._context.sync.index_file(target_scope.folder, "/".join(parts), written))

@@ -6,11 +6,12 @@ from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
 from holdfast.errors import Conflict, NotFound, Template, command
 from holdfast.formats import transcript
-from holdfast.formats.versions import list_versions, parse_note
+from holdfast.formats.versions import parse_note
 from holdfast.models import Forgotten, Logged, Scope
 from holdfast.safety import validate
+from holdfast.store import note_history
 from holdfast.store.interface import Changed
-from holdfast.verbs import archive, quarantine
+from holdfast.verbs import archive, quarantine, quota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +102,12 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     content = context.store.read_file(scope.folder, trashed.part, trashed.name)
     note = parse_note(content.data, content.modified) if content else None
     quarantine.refuse_restore(context, note_usage_id(scope, trashed.key, note.header.id if note else ""), trashed.key)
-    versions = list_versions(note) if note else []
-    context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in versions])
+    if note and context.purge_filter.any_purged():
+        every = note_history.list_versions(context.store, scope.folder, note)
+        context.purge_filter.refuse_purged([(f"{scope.folder}/notes/{name}", version.text) for version in every])
+    if note and trashed.part == "trash":  # an archived note counts already
+        notes, size = quota.count_added(context, scope, None, note)
+        quota.check(context, notes=notes, bytes=size)
     try:
         context.store.restore_note(scope, trashed, name)
     except Changed:

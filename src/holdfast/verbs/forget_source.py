@@ -12,6 +12,7 @@ from holdfast.errors import NotFound, Refused, Template, command
 from holdfast.formats import transcript, versions
 from holdfast.models import Scope
 from holdfast.safety import trust, validate
+from holdfast.store import note_history
 from holdfast.verbs import archive, quarantine, review, trace, write
 
 TYPE_CHECKING = False
@@ -65,9 +66,9 @@ class _Affected(NamedTuple):
 class _Suspect:
     """A note that may come from the source: its versions, newest first, and which of them did."""
 
-    def __init__(self, file: _File, parsed: ParsedNote) -> None:
+    def __init__(self, file: _File, parsed: ParsedNote, every: list[Version]) -> None:
         self.file, self.parsed = file, parsed
-        self.versions = versions.list_versions(parsed)
+        self.versions = every
         self.tainted: dict[int, str] = {}  # number of the version, and by what it came from the source
 
     def taint(self, find_reason: Callable[[Version], str]) -> bool:
@@ -194,7 +195,7 @@ def _read_trash(context: Context, folders: tuple[str, ...]) -> Suspects:
         for folder in folders
         for trashed in context.store.list_trash(Scope.of_folder(folder))
     ]
-    return {file: _Suspect(file, parsed) for file in files if (parsed := _read(context, file))}
+    return {file: _make_suspect(context, file, parsed) for file in files if (parsed := _read(context, file))}
 
 
 def _find_direct(
@@ -257,8 +258,12 @@ def _suspect(context: Context, folder: str, name: str, suspects: Suspects) -> _S
     """Return a note that is not in the trash as a suspect, read once."""
     file = _File(folder, "notes", name)
     if file not in suspects and (parsed := _read(context, file)):
-        suspects[file] = _Suspect(file, parsed)
+        suspects[file] = _make_suspect(context, file, parsed)
     return suspects.get(file)
+
+
+def _make_suspect(context: Context, file: _File, parsed: ParsedNote) -> _Suspect:
+    return _Suspect(file, parsed, note_history.list_versions(context.store, file.folder, parsed))
 
 
 def _trashed(suspects: Suspects) -> list[_Suspect]:

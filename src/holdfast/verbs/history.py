@@ -22,6 +22,7 @@ from holdfast.formats.transcript import CompactMap, KnownTurns, TranscriptHeader
 from holdfast.models import Logged, Progress, Turn
 from holdfast.safety import validate
 from holdfast.store.interface import Position, Transcript
+from holdfast.verbs import quota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,11 +258,14 @@ class _Writer:
         self._open: dict[str, _SessionWriter] = {}  # the last used is the last
         self._seen = CompactMap()
         self._waiting_turns = self._waiting_chars = 0
+        self._token_agent = context.agent if context.config.by_token else None
+        self._token_origin = context.origin if context.config.by_token else None
 
     def add(self, session: str, turn: TranscriptLine) -> None:
         if not turn.text.strip():
             return
         session, turn = validate.redact_or_withhold(session)[0], redact_turn(turn)
+        turn = turn.replace(agent=self._token_agent, origin=self._token_origin)
         self._session_writer(session).pending.append(transcript.assign_id(turn, session, self._seen))
         self._waiting_turns += 1
         self._waiting_chars += len(turn.text)
@@ -330,6 +334,7 @@ class _SessionWriter:
     def flush(self) -> None:
         """Append the pending turns that are new, after those that other processes appended."""
         if self.pending:
+            quota.check(self._context, bytes=sum([len(turn.text.encode("utf-8", "replace")) for turn in self.pending]))
             self._position = self._transcript_file.append(self._compose, self._position)
 
     def _compose(self, others: Iterator[Line], empty: bool) -> list[bytes]:
@@ -343,7 +348,8 @@ class _SessionWriter:
         new = [admitted for turn in pending if (admitted := self._known.add_if_new(turn))]
         self._counts.known += len(pending) - len(new)
         turns = [(self._session, turn.id or "", turn.text) for turn in new]
-        purged = self._context.purge_filter.find_purged_turns(turns, stored=False)
+        folder = self._transcript_file.path.partition("/transcripts/")[0]
+        purged = self._context.purge_filter.find_purged_turns(turns, new_in=folder)
         new = [turn for number, turn in enumerate(new) if number not in purged]
         self._counts.added += len(new)
         self._counts.purged += len(purged)

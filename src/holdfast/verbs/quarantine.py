@@ -84,21 +84,19 @@ def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:
 def _find_turn_trust(context: Context, citation: str) -> tuple[str, str] | None:
     """Return how a visible turn is named as a source, and how far its speaker is trusted."""
     from holdfast.formats import transcript
-    from holdfast.safety.trust import ROLES
 
     path, _, lines = citation.rpartition(":")
     scope, _, name = path.partition("/transcripts/")
     first = lines.partition("-")[0]
     if scope not in context.visible_folders(None) or not name or not first.isdecimal():
         return None
-    imported = False
+    header = None
     for line in context.store.transcripts(scope, 0).open(name).read_lines():
         if line.number == 1:
             header = transcript.parse_header(line.data)
-            imported = header is None or header.imported
         elif line.number == int(first):
             turn = transcript.parse_line(line.data)
-            return (f"turn:{citation}", "import" if imported else ROLES[turn.role]) if turn else None
+            return (f"turn:{citation}", transcript.origin_of(turn, header)) if turn else None
     return None
 
 

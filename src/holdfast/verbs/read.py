@@ -7,9 +7,11 @@ from holdfast.base.record import Record
 from holdfast.context import usage
 from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageError, command
 from holdfast.formats import frontmatter, versions
+from holdfast.formats.history_file import is_history_name, older_versions
 from holdfast.formats.note_file import replace_invalid
 from holdfast.models import TYPES, Hit, Scope, TextRecord, parse_tags
 from holdfast.safety import validate
+from holdfast.store import note_history
 from holdfast.store.layout import parse_trashed_key
 from holdfast.verbs.recall import check_limit, round_score
 
@@ -243,21 +245,29 @@ def get(context: Context, key: str, kind: str | None, as_of: When, known_at: Whe
     found = find_note(context, key, kind)
     quarantine = context.config.quarantine
     if moment:
-        note = versions.to_note_at(found.scope, key, found.parsed, as_of=moment, known_at=known, quarantine=quarantine)
+        older = note_history.older_versions(context.store, found.scope.folder, found.parsed)
+        note = versions.to_note_at(
+            found.scope, key, found.parsed, as_of=moment, known_at=known, quarantine=quarantine, older=older
+        )
+        context.purge_filter.refuse_returned(f"{found.scope.folder}/notes/{key}", [note.text])
     else:
         note = versions.to_note(found.scope, key, found.parsed, quarantine)
     unarchived = record_use(context, found.scope, key, found.parsed.header.id, found.archived)
     if found.archived is None:
         return note
-    path = note.path if unarchived else f"{found.scope.folder}/{found.archived.part}/{found.archived.name}"
-    return note.replace(archived=True, path=path)
+    if unarchived or note.path.startswith(f"{found.scope.folder}/{note_history.PART}/"):
+        return note.replace(archived=True)
+    return note.replace(archived=True, path=f"{found.scope.folder}/{found.archived.part}/{found.archived.name}")
 
 
 def list_versions(context: Context, key: str, kind: str | None) -> list[Version]:
     """Return every version of a note, newest first; reading counts as use."""
     found = find_note(context, key, kind)
+    every = note_history.list_versions(context.store, found.scope.folder, found.parsed)
+    if found.parsed.header.older and context.purge_filter.any_purged():
+        context.purge_filter.refuse_returned(f"{found.scope.folder}/notes/{key}", [version.text for version in every])
     record_use(context, found.scope, key, found.parsed.header.id, found.archived)
-    return versions.list_versions(found.parsed)
+    return every
 
 
 def record_use(context: Context, scope: Scope, key: str, id: str, archived: TrashedNote | None = None) -> bool:
@@ -307,11 +317,12 @@ def read_piece(context: Context, path: str, start: int, lines: int | None) -> Pi
         return nothing
     depth = 1 if names[:1] == ("global",) else 2
     folder, part, below = "/".join(names[:depth]), "".join(names[depth : depth + 1]), names[depth + 1 :]
-    if folder not in visible or part not in ("notes", "archive", "files") or not below:
+    if folder not in visible or part not in ("notes", "archive", "files", note_history.PART) or not below:
         if folder.split("/")[0] in ("global", "projects", "agents", "sessions") and len(names) > 1:
             return nothing
         folder, part, below = next((one for one in visible if one.startswith("projects/")), "global"), "files", names
-    content = _read_file(context, folder, below) if part == "files" else _read_note(context, folder, part, below)
+    read_part = {"files": _read_file, note_history.PART: _read_history}.get(part)
+    content = read_part(context, folder, below) if read_part else _read_note(context, folder, part, below)
     if content is None:
         return nothing
     rows = replace_invalid(content.data.decode("utf-8", "surrogateescape")).split("\n")
@@ -322,7 +333,17 @@ def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> FileCon
     tree = context.store.tree(folder, 0)
     content = None if tree.is_folder(below) else tree.read_part("files", below)
     if content is not None:
-        context.purge_filter.refuse_returned("", [content.data.decode("utf-8", "replace")])
+        context.purge_filter.refuse_returned(folder, [content.data.decode("utf-8", "replace")])
+    return content
+
+
+def _read_history(context: Context, folder: str, below: tuple[str, ...]) -> FileContent | None:
+    """Return a history file, which an as-of answer cites."""
+    name = below[-1]
+    content = context.store.read_file(folder, note_history.PART, name) if len(below) == 1 and is_history_name(name) else None
+    if content is not None and context.purge_filter.any_purged():
+        places = older_versions(content.data, name)
+        context.purge_filter.refuse_returned("", [replace_invalid(place.version.text) for place in places])
     return content
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.platform_keys import is_derived
 from holdfast.context import usage
 from holdfast.errors import HoldfastError, Template, UsageError, field
 from holdfast.formats import note_file, versions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.config import Config
     from holdfast.context.caller import Context, Tags, When
+    from holdfast.formats.versions import ParsedNote
     from holdfast.store.interface import FileContent
 
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
@@ -241,8 +243,12 @@ def _read_hit(context: Context, found: FoundPassage, content: FileContent | None
         return None
     if content is None:
         return None
+    path = f"{found.scope}/{found.part}/{found.name}"
     if found.past:
-        text, lines = versions.read_past_text(versions.parse_note(content.data, content.modified), found.seq)
+        note = versions.parse_note(content.data, content.modified)
+        text, lines = versions.read_past_text(note, found.seq)
+        if note.header.older and found.seq < note.header.older.versions:
+            text, lines, path = _read_from_history(context, found, note)
         quarantined = found.source.trusted in context.config.quarantine
     else:
         text, lines = note_file.read_current_text(content.text())
@@ -257,14 +263,32 @@ def _read_hit(context: Context, found: FoundPassage, content: FileContent | None
         tags=found.tags,
         text=text,
         score=round_score(found.score),
-        citation=f"{found.scope}/{found.part}/{found.name}:{lines[0]}-{lines[1]}",
+        citation=f"{path}:{lines[0]}-{lines[1]}",
         valid_from=found.valid_from,
         valid_to=found.valid_to,
         updated=found.recorded,
         source=found.source,
         quarantined=quarantined,
+        name=_read_platform_key(found.key, content) if is_derived(found.key) else None,
         archived=found.archived,
     )
+
+
+def _read_from_history(context: Context, found: FoundPassage, note: ParsedNote) -> tuple[str, tuple[int, int], str]:
+    """Return the text, lines and path of a version that is in a history file; ("", (0, 0), "") if none has it."""
+    from holdfast.store import note_history
+
+    try:
+        place = note_history.read_older_version(context.store, found.scope, note, found.seq + 1)
+    except HoldfastError:
+        place = None
+    if place is None:
+        return "", (0, 0), ""
+    return note_file.replace_invalid(place.version.text), place.lines, f"{found.scope}/{note_history.PART}/{place.file}"
+
+
+def _read_platform_key(key: str, content: FileContent) -> str | None:
+    return versions.platform_key(key, note_file.parse_header(note_file.parse(content.text())))
 
 
 def round_score(score: float) -> float:

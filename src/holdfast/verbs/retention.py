@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.context.usage import note_usage_id
+from holdfast.formats.history_file import parse_history_id
+from holdfast.formats.versions import parse_note
 from holdfast.models import Note, Scope
+from holdfast.store import note_history
 from holdfast.verbs import archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
+    from holdfast.models import TrashedNote
 
 _KEPT_TYPES = ("user", "feedback")  # types of notes that never expire
 
@@ -69,9 +73,26 @@ def _last_used(context: Context, notes: list[Note]) -> dict[str, str]:
     return {key: dates.format_timestamp(used.get(id, 0)) for key, id in ids.items()}
 
 
+def _erase_history(context: Context, scope: Scope, trashed: TrashedNote) -> None:
+    """Erase the history files of a note in the trash, unless another note has them too: a person may have copied the note."""
+    content = context.store.read_file(scope.folder, trashed.part, trashed.name)
+    parsed = parse_note(content.data, content.modified) if content else None
+    if parsed is None or parsed.header.older is None:
+        return
+    id = parse_history_id(parsed.header.older.file).encode()
+    for part in ("notes", "archive", "trash"):
+        for entry in context.store.entries(scope.folder, part):
+            is_other = entry.regular and (part, entry.name) != (trashed.part, trashed.name)
+            other = context.store.read_file(scope.folder, part, entry.name) if is_other else None
+            if other and id in other.data:
+                return
+    note_history.erase(context.store, scope, parsed)
+
+
 def _empty_trash(context: Context, scope: Scope, before: str) -> None:
     for note in context.store.list_trash(scope):
         if note.part == "trash" and note.time < before:
+            _erase_history(context, scope, note)
             context.store.erase_file(scope, note.part, note.name)
     compact = before.replace("-", "").replace(":", "")  # as the names of trashed transcripts have it
     for transcript_file in context.store.transcripts(scope.folder).list_trashed():

@@ -107,7 +107,7 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         turns=_count_turns(context, folders) if exists else 0,
         embedder=hide_password(context.config.embedder),
         unusable="; ".join([what for what, _ in available.find_missing_packages(context.config.embedder)]),
-        waiting=(_count_waiting(context) if exists else 0) if whole else None,
+        waiting=(count_waiting(context) if exists else 0) if whole else None,
         quarantined=context.query(lambda: context.index.count_notes(visible, only=1)) if exists else 0,
         archived=tuple(archive.describe_archived(archived_kinds, context.config)),
     )
@@ -201,7 +201,7 @@ def _count_turns(context: Context, folders: tuple[str, ...]) -> int:
     return context.query(lambda: context.index.count_passages(SearchFilter(folders, "transcripts")))
 
 
-def _count_waiting(context: Context) -> int:
+def count_waiting(context: Context) -> int:
     """Return how many passages lack vectors of a configured model: of the model that has seen the fewest."""
     try:
         wanted = [(embedder.name, role) for role, embedder in by_role(open_for_search(context.config.embedder)).items()]

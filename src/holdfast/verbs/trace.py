@@ -8,6 +8,7 @@ from holdfast.base.record import Record
 from holdfast.context.usage import path_usage_id
 from holdfast.formats import versions as note_versions
 from holdfast.models import Note, Scope, Source
+from holdfast.store import note_history
 from holdfast.verbs.quarantine import TAKEN_AWAY
 from holdfast.verbs.read import find_note
 
@@ -84,7 +85,7 @@ def trace(context: Context, key: str, kind: str | None) -> Trace:
     context.refresh(folders)
     name = f"{key}.md"
     id = parsed.header.id or path_usage_id(scope.folder, "notes", name)
-    versions = note_versions.list_versions(parsed)
+    versions = note_history.list_versions(context.store, scope.folder, parsed)
     trusts = [parsed.trust, *[version.source.trusted for version in versions[1:]]]
     seen: set[tuple[str, str]] = set()
     sayings = [
@@ -152,7 +153,7 @@ def _trace_source(
     if found is None or parsed is None:
         return Step(what)
     folder, name = found.scope, found.name
-    versions = note_versions.list_versions(parsed)
+    versions = note_history.list_versions(context.store, folder, parsed)
     then = next((version for version in versions if version.recorded <= recorded), versions[-1])  # what it said at that time
     trust = parsed.trust if then is versions[0] else then.source.trusted
     if (what, then.recorded) in seen:
@@ -184,7 +185,8 @@ def _trace_derived(
         if parsed is None:
             continue
         nearby = folder == scope.folder or scope.kind == "global"
-        made_from = [is_made_from(version.source, id, key, nearby) for version in note_versions.list_versions(parsed)]
+        every = note_history.list_versions(context.store, folder, parsed)
+        made_from = [is_made_from(version.source, id, key, nearby) for version in every]
         if not any(made_from):
             continue
         derived: tuple[Made, ...] = ()

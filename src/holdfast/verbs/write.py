@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.base.ids import derive_key, new_id
+from holdfast.base.platform_keys import is_name_of
 from holdfast.base.record import Record
 from holdfast.context.sync import WrittenNote
 from holdfast.errors import Busy, Conflict, HoldfastError, Refused, Template, UsageError, command, field
 from holdfast.formats import versions
 from holdfast.formats.versions import Draft, ParsedNote
-from holdfast.models import SCOPES, Source, Stored, parse_tags
+from holdfast.models import SCOPES, Source, Stored, least_trusted, parse_tags
 from holdfast.safety import validate
 from holdfast.store.interface import Changed, NoteWrite
 from holdfast.verbs import archive, quarantine
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from holdfast.context.caller import Context, Tags, When
     from holdfast.models import Note, Scope
     from holdfast.store.interface import FileContent
+    from holdfast.store.note_history import HistoryWrite
     from holdfast.verbs.quarantine import Composed
 
 _ATTEMPTS = 1000  # to write notes that other processes keep changing
@@ -56,13 +58,15 @@ def make_draft(
     allow_secret: str | None = None,
     amends: bool | None = None,
     before: str = "",
+    name: str | None = None,
 ) -> Draft:
-    """Validate what a caller wants to store. `before` is the text of the note that the draft edits."""
+    """Validate what a caller wants to store. `before` is the text of the note that the draft edits, and `name` the platform
+    key that its key was derived from."""
     validate.check_note_properties(type, origin, expected)
     return check_draft(
         _find_source(context, origin, made_from), text, note_bytes=context.config.note_bytes, key=key, type=type, tags=tags,
         valid_from=valid_from, valid_to=valid_to, pinned=pinned, expected=expected, redact=redact, allow_secret=allow_secret,
-        amends=amends, before=before,
+        amends=amends, before=before, name=name,
     )  # fmt: skip
 
 
@@ -82,21 +86,23 @@ def check_draft(
     allow_secret: str | None,
     amends: bool | None = None,
     before: str = "",
+    name: str | None = None,
 ) -> Draft:
     """Check a text before it is stored here or sent to a gateway; raise the error of the first rule that it breaks."""
     text, redacted = validate.redact(validate.decode_text(text)) if redact else (text, ())
     body = validate.check_text(text, note_bytes, before=before, allowed=allow_secret is not None)
     allowed = validate.allow_secret(body, source.origin, allow_secret) if allow_secret is not None else None
-    name = validate.check_key(key) if key is not None else derive_key(allowed[1] if allowed else body)
+    note_key = validate.check_key(key) if key is not None else derive_key(allowed[1] if allowed else body)
+    name = validate.check_platform_key(name) if name is not None else None
     if key is not None:
-        validate.reject_secrets(name, "a key", fix="Give it another name")
+        validate.reject_secrets(name or note_key, "a key", fix="Give it another name")
     start, end = _validity(valid_from, valid_to)
     if not isinstance(pinned, bool | None):
         raise UsageError(
             Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
         )
     return Draft(
-        key=name,
+        key=note_key,
         text=body,
         source=source,
         type=type,
@@ -105,6 +111,7 @@ def check_draft(
         valid_to=end,
         pinned=pinned,
         expected=expected,
+        name=name,
         amends=amends,
         redacted=redacted,
         allowed=allowed[0] if allowed else "",
@@ -125,6 +132,8 @@ def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]
 def _find_source(context: Context, origin: str | None, made_from: object) -> Source:
     """Return who says a text, and what it was made from."""
     name = validate.check_origin(context.origin if origin is None else origin)
+    if context.config.by_token:
+        name = least_trusted(context.origin, name)
     context.check_caller_names()
     if made_from is not None and made_from != ():
         return quarantine.find_source(context, name, made_from)
@@ -189,6 +198,8 @@ class _Prepared(Record):
     content: FileContent | None  # the file as it is now
     action: str
     note: ParsedNote
+    current: ParsedNote | None  # the note as it is now
+    history: list[HistoryWrite]  # history files to write before the note
 
     @property
     def changes(self) -> bool:
@@ -201,8 +212,10 @@ class _Prepared(Record):
         return f"{self.draft.key}.md"
 
     def texts(self) -> list[tuple[str, str]]:
-        """Return the texts that must not have been purged, each with the path of its note."""
-        return [(self.request.path, self.draft.text), *[("", tag) for tag in self.draft.tags or ()]]
+        """Return the texts that must not have been purged, each with the path of its note or the folder of its scope."""
+        texts = [(self.request.path, self.draft.text), *[(self.request.scope.folder, tag) for tag in self.draft.tags or ()]]
+        related = self.request.context.purge_filter.with_related  # what a purge covers depends on the caller's project
+        return [(each, text) for place, text in texts for each in related(place)]
 
 
 def write_notes(
@@ -232,6 +245,7 @@ def write_notes(
         if contents is None:
             continue  # the new text is the next version of a note that was archived
         prepared = _prepare(requests, contents, rejected)
+        _check_quota(prepared)
         try:
             written = _store_files(context, prepared, rejected=rejected, allow_purged=allow_purged, mentions=mentions)
         except Changed:
@@ -282,9 +296,39 @@ def _prepare(
     drafts = [_make_current_draft(request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
     return [
-        _Prepared(request=request, draft=draft, content=content, action=action, note=note)
-        for request, draft, content, (action, note) in zip(requests, drafts, files, composed, strict=True)
+        _with_history(
+            _Prepared(request=request, draft=draft, content=content, action=action, note=note, current=old, history=[])
+        )
+        for request, draft, content, old, (action, note) in zip(requests, drafts, files, current, composed, strict=True)
     ]
+
+
+def _check_quota(prepared: list[_Prepared]) -> None:
+    """Check the quota of each caller that has one, for all notes that it writes at once."""
+    contexts = [one.request.context for one in prepared]
+    for context in dict.fromkeys([one for one in contexts if one.config.most_notes or one.config.most_bytes]):
+        from holdfast.verbs import quota
+
+        added = [
+            quota.count_added(context, one.request.scope, one.current, one.note)
+            for one in prepared
+            if one.request.context is context and one.changes
+        ]
+        quota.check(context, notes=sum([notes for notes, _ in added]), bytes=sum([size for _, size in added]))
+
+
+def _with_history(one: _Prepared) -> _Prepared:
+    """Return the note without the versions that no longer belong into its file, and the history files that get them."""
+    config, note = one.request.context.config, one.note
+    if not one.changes or (note.past_count <= config.inline_versions and len(note.data) <= config.inline_bytes):
+        return one
+    from holdfast.store import note_history
+
+    shortened, writes = note_history.split_off(
+        one.request.context.store, one.request.scope.folder, one.draft.key, note,
+        most_versions=config.inline_versions, most_bytes=config.inline_bytes,
+    )  # fmt: skip
+    return one.replace(note=shortened, history=writes)
 
 
 def _make_current_draft(request: WriteRequest, note: ParsedNote | None) -> Draft:
@@ -326,7 +370,14 @@ def _store_files(
     changed = [one for one in prepared if one.changes]
     if not changed:
         return []
-    texts = [] if allow_purged else [*[text for one in changed for text in one.texts()], *[("", text) for text in mentions]]
+    texts = (
+        []
+        if allow_purged
+        else [
+            *[text for one in changed for text in one.texts()],
+            *[(changed[0].request.scope.folder, text) for text in mentions],
+        ]
+    )
     allowed = [one for one in prepared if one.draft.allowed]
     if allowed or not context.config.store:  # PostgreSQL asks once, in the transaction that writes
         context.purge_filter.refuse_purged(texts)
@@ -339,6 +390,11 @@ def _store_files(
         quarantine.refuse_rejected(context, rejected, [(one.request.context, one.draft) for one in prepared])
 
     replaced = [one.content.file_id if one.content else None for one in changed]
+    for one, old in zip(changed, replaced, strict=True):
+        if one.history:
+            from holdfast.store import note_history
+
+            note_history.write(context.store, one.request.scope, one.name, old, one.history)
     if len(changed) == 1:
         first = changed[0]
         file_ids = [context.store.write_note(first.request.scope, first.draft.key, first.note.data, replaced[0], check=check)]
@@ -423,6 +479,9 @@ class BulkReader:
         origin = fields.pop("origin", None)
         fields["origin"] = self._origin if origin is None else origin
         draft = self._make_draft(fields.pop("text"), **fields, made_from=made_from, redact=self._redact)
+        if isinstance(name := note.get("name"), str) and is_name_of(name, draft.key):  # exports have other names as well
+            validate.reject_secrets(validate.check_platform_key(name), "a key", fix="Give it another name")
+            draft = draft.replace(name=name)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
             raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
         return BulkDraft(number, scope, draft, made_from)

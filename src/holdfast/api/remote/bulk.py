@@ -55,7 +55,12 @@ def check_notes(
     reader = write.BulkReader(caller.scope, caller.make_draft, scope=scope, origin=origin, redact=redact)
     for note in reader.read(notes):
         kind = note.scope.kind
-        fields = {**draft_fields(note.draft, note.draft.key), "scope": kind, "made_from": list(note.made_from) or None}
+        fields = {
+            **draft_fields(note.draft, note.draft.key),
+            "name": note.draft.name,
+            "scope": kind,
+            "made_from": list(note.made_from) or None,
+        }
         checked.append(CheckedNote(note.number, kind, note.draft, encode(drop_none(fields)) + b"\n"))
     return checked
 

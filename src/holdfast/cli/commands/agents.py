@@ -6,6 +6,8 @@ import sys
 from contextlib import closing
 
 from holdfast.access import AccessGate
+from holdfast.access.grants import KINDS, make_grants
+from holdfast.access.policy import is_unlimited
 from holdfast.base import dates
 from holdfast.cli.output import format_count, join_lines
 from holdfast.cli.runner import confirm
@@ -20,15 +22,17 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.ledger.agents import Agent
 
-_NO_DATE = "never"
+_NO_DATE, _NO_QUOTA = "never", "none"
 
 
 def add_agent(call: Invocation) -> int:
     """`holdfast agent add`."""
     if not call["role"]:
         raise UsageError("which role?", "Say it with --role; `holdfast role list` shows them")
+    given = {kind: call[kind] for kind in KINDS if call[kind]}
+    granted = make_grants({kind: [one] if isinstance(one, str) else one for kind, one in given.items()})
     with closing(_open_gate(call, changes=True)) as gate:
-        agent, token = gate.add(call["name"], call["role"], call["days"])
+        agent, token = gate.add(call["name"], call["role"], call["days"], granted=granted)
     return call.answer(_describe_token(agent, token), _print_token)
 
 
@@ -52,8 +56,33 @@ def revoke_agent(call: Invocation) -> int:
 def list_agents(call: Invocation) -> int:
     """`holdfast agent list`."""
     with closing(_open_gate(call)) as gate:
-        agents = [_describe_agent(agent) for agent in gate.agents()]
+        usage = gate.usage(gate.agents())
+        agents = [{**_describe_agent(agent), "quota": usage[agent.name]} for agent in gate.agents() if agent.name in usage]
     return call.answer(agents, _print_agents)
+
+
+def add_grant(call: Invocation) -> int:
+    """`holdfast agent grant`."""
+    with closing(_open_gate(call, changes=True)) as gate:
+        agent = gate.grant(call["name"], call["kind"], call["pattern"])
+        report = _describe_grants(agent, gate.role(agent.role))
+    return call.answer(report, _print_grants)
+
+
+def remove_grant(call: Invocation) -> int:
+    """`holdfast agent ungrant`."""
+    with closing(_open_gate(call)) as gate:
+        agent = gate.ungrant(call["name"], call["kind"], call["pattern"])
+        report = _describe_grants(agent, gate.role(agent.role))
+    return call.answer(report, _print_grants)
+
+
+def list_grants(call: Invocation) -> int:
+    """`holdfast agent grants`."""
+    with closing(_open_gate(call)) as gate:
+        agent = gate.agent(call["name"])
+        report = _describe_grants(agent, gate.role(agent.role))
+    return call.answer(report, _print_grants)
 
 
 def list_roles(call: Invocation) -> int:
@@ -112,6 +141,19 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
         "expires": dates.format_timestamp(newest.expires) if newest and newest.expires is not None else None,
         "created": dates.format_timestamp(agent.created),
         "tokens": [_format_times(token.as_dict()) for token in agent.tokens],
+        "grants": [grant.as_dict() for grant in agent.grants],
+    }
+
+
+def _describe_grants(agent: Agent, role: Role) -> dict[str, Any]:
+    """Return the agent's own grants, and the patterns that its role gives to all its agents."""
+    of_role = {"projects": role.projects, "sessions": role.sessions, "repositories": role.repositories}
+    return {
+        "agent": agent.name,
+        "role": agent.role,
+        "everything": is_unlimited(role),
+        "grants": [grant.as_dict() for grant in agent.grants],
+        "role_grants": {name: list(patterns) for name, patterns in of_role.items()},
     }
 
 
@@ -135,6 +177,20 @@ def _print_revoked(output: Output, agent: dict[str, Any]) -> None:
     output.print_line(f"{output.style('revoked', 'yellow')} {agent['agent']}")
 
 
+def _print_grants(output: Output, report: dict[str, Any]) -> None:
+    if report["everything"]:
+        output.print_line(f"{report['agent']} reaches everything: its role is {report['role']}")
+        return
+    rows = [(grant["kind"], grant["pattern"], "agent") for grant in report["grants"]]
+    for kind, patterns in zip(KINDS, report["role_grants"].values(), strict=True):
+        rows += [(kind, pattern, f"role {report['role']}") for pattern in patterns]
+    if not rows:
+        name = report["agent"]
+        output.print_empty(f"{name} has no grants: it reaches its own memory, and sessions named {name}.*")
+        return
+    output.print_table(("KIND", "PATTERN", "FROM"), rows, ("", "bold", "dim"))
+
+
 def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     if not agents:
         output.print_empty("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
@@ -142,12 +198,20 @@ def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     rows = [
         (
             agent["agent"], agent["role"], agent["state"], token["id"], (token["expires"] or _NO_DATE)[:10],
-            agent["created"][:10],
+            agent["created"][:10], _format_quota(agent["quota"]),
         )
         for agent in agents
         for token in _select_tokens(agent["tokens"])
     ]  # fmt: skip
-    output.print_table(("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE"), rows, ("bold", "", "", "dim", "", "dim"))
+    names, styles = ("AGENT", "ROLE", "STATE", "TOKEN", "EXPIRES", "SINCE", "QUOTA"), ("bold", "", "", "dim", "", "dim", "")
+    shown = len(names) if any(row[-1] != _NO_QUOTA for row in rows) else len(names) - 1  # most gateways have no quotas
+    output.print_table(names[:shown], [row[:shown] for row in rows], styles[:shown])
+
+
+def _format_quota(quota: dict[str, dict[str, Any]]) -> str:
+    """Return how much of each limit is used."""
+    limits = [f"{one['used']:,} of {one['limit']:,} {name}" for name, one in quota.items() if one["limit"] is not None]
+    return ", ".join(limits) or _NO_QUOTA
 
 
 def _select_tokens(tokens: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.config import Setting
 
 _FILE_NAME = "config.toml"
-_SECRET_SETTINGS = ("search.key", "github.token", "dispatch.key", "gateway.token")  # never printed
+_SECRET_SETTINGS = ("search.key", "github.token", "dispatch.key", "audit.ship_key", "gateway.token")  # never printed
 _PERSON_ONLY = ("trust.", "guard.", "audit.", "memory.enabled")  # prefixes of settings that agents cannot change
 _LOCK_SECONDS = 30
 

@@ -76,7 +76,7 @@ def _print_turns(output: Output, turns: list[Turn], wanted: str) -> None:
     output.print_line(f"{session}  {output.style(join_lines(citation), 'cyan')}")
     for turn in turns:
         mark = "> " if wanted in (turn.id, turn.citation) else "  "
-        speaker = output.style(join_lines(turn.speaker or turn.role), "bold")
+        speaker = output.style(join_lines(turn.spoken_by), "bold")
         details = "  ".join([*([join_lines(turn.time)] if turn.time else []), *describe_hidden(turn.hidden)])
         output.print_line()
         output.print_line(f"{mark}{speaker}  {output.style(details, 'dim')}".rstrip())

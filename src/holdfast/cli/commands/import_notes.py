@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.models import Stored
 
 _FIX = "Give the path of a file with one JSON object a line, or - for stdin"
-_EXPORTED_FIELDS = ("key", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
+_EXPORTED_FIELDS = ("key", "name", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
 _MAX_VERSIONS = 128  # full texts in one line of an export
 
 

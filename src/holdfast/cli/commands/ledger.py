@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.cli.output import format_count, join_lines
 from holdfast.context.ledgers import open_ledger
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import NotFound, Refused, UsageError, from_os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
     from holdfast.config import Config
+    from holdfast.ledger.audit import AuditMark, ChainedEntry
+    from holdfast.ledger.audit_checkpoint import Pruned
     from holdfast.ledger.audit_verify import Verdict
     from holdfast.ledger.interface import Ledger
 
@@ -30,7 +34,7 @@ def list_audit(call: Invocation) -> int:
     if call["outcome"] not in (None, "allowed", "denied"):
         raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
     filters = call.pick("before", "agent", "action", "outcome")
-    filters |= {name: dates.parse_moment(call[name], f"--{name}") for name in ("since", "until") if call[name]}
+    filters |= _parse_period(call)
     with closing(_open_ledger(call)) as ledger:
         entries, cursor = ledger.audit.list(limit=limit, **filters)
     return call.answer({"entries": entries, "next": cursor}, _print_entries)
@@ -44,22 +48,97 @@ def verify_audit(call: Invocation) -> int:
     known = parse_mark(call["known"]) if call["known"] else None
     if call["known"] and known is None:
         raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
-    with closing(_open_ledger(call)) as ledger:
-        verdict = verify(ledger.audit, known)
+    if call["file"]:
+        verdict = _verify_file(call["file"], known)
+    else:
+        with closing(_open_ledger(call)) as ledger:
+            verdict = verify(ledger.audit, known)
     return call.answer(verdict, _print_verdict, 0 if verdict.ok else 1)
+
+
+def _verify_file(path: str, known: AuditMark | None) -> Verdict:
+    """Verify an exported file; `-` is stdin."""
+    from holdfast.cli.runner import open_stdin
+    from holdfast.ledger.audit_verify import verify_lines
+
+    if path == "-":
+        return verify_lines(open_stdin(), known)
+    try:
+        with open(path, "rb") as file:
+            return verify_lines(file, known)
+    except OSError as error:
+        raise from_os(error, f"cannot read {path}") from error
 
 
 def export_audit(call: Invocation) -> int:
     """`holdfast audit export`: one line of JSON per row as it is read; with --json one document of all rows."""
+    period = _parse_period(call)
+    if call["format"] not in (None, "jsonl"):
+        raise UsageError(f"there is no format {call['format']!r}", "Leave it out: it is jsonl")
     with closing(_open_ledger(call)) as ledger:
+        entries = ledger.audit.export(**period)
+        if call["output"]:
+            count = _write_entries(entries, call["output"])
+            report = {"path": call["output"], "rows": count}
+            return call.answer(report, lambda output, _: output.print_line(f"{format_count(count, 'row')} in {call['output']}"))
         if call.output.json:
-            call.output.print_json([entry.as_dict() for entry in ledger.audit.iterate_entries()])
+            call.output.print_json([entry.as_dict() for entry in entries])
             return 0
-        import json
-
-        for entry in ledger.audit.iterate_entries():
-            call.output.print_line(json.dumps(entry.as_dict(), separators=(",", ":")))
+        for entry in entries:
+            call.output.print_line(_format_line(entry))
     return 0
+
+
+def _write_entries(entries: Iterator[ChainedEntry], path: str) -> int:
+    """Write the rows to a new file and return how many there are; a file that is there already is not changed."""
+    count = 0
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            for entry in entries:
+                file.write(_format_line(entry) + "\n")
+                count += 1
+            file.flush()
+            os.fsync(fd)
+    except FileExistsError:
+        raise UsageError(f"{path} is there already", "Give --output another name, or remove the file") from None
+    except OSError as error:
+        raise from_os(error, f"cannot write {path}") from error
+    return count
+
+
+def _format_line(entry: ChainedEntry) -> str:
+    import json
+
+    return json.dumps(entry.as_dict(), separators=(",", ":"))
+
+
+def prune_audit(call: Invocation) -> int:
+    """`holdfast audit prune`; ask first, because removed rows cannot be restored."""
+    from holdfast.access import AccessGate
+    from holdfast.cli.remote import report_local_home
+    from holdfast.cli.runner import confirm
+    from holdfast.config import runs_in_agent
+    from holdfast.ledger.audit_checkpoint import check_before
+
+    if not call["before"]:
+        raise UsageError("which rows?", "Say with --before DATE which ones are old")
+    before = dates.parse_moment_milliseconds(call["before"], "--before")
+    check_before(before)
+    if runs_in_agent():
+        raise Refused("an agent cannot remove rows of the audit", "Run it in a terminal of your own")
+    if not call["yes"]:
+        confirm(call, f"Remove all rows of the audit before {before}? They cannot be restored.")
+    settings = call.load_settings()
+    report_local_home(call, settings)
+    with closing(AccessGate(settings)) as gate:
+        pruned = gate.prune_audit(before)
+    return call.answer(pruned, _print_pruned)
+
+
+def _parse_period(call: Invocation) -> dict[str, str]:
+    """Return --since and --until as the audit compares them."""
+    return {name: dates.parse_moment_milliseconds(call[name], f"--{name}") for name in ("since", "until") if call[name]}
 
 
 def list_done(call: Invocation) -> int:
@@ -140,10 +219,18 @@ def _print_verdict(output: Output, verdict: Verdict) -> None:
         output.print_line(f"{output.style('broken', 'red')} in {format_count(verdict.broken, 'place')} of {rows}")
         for problem in verdict.problems:
             output.print_line(f"  {join_lines(problem)}")
+    if verdict.removed:
+        output.print_line(f"begins after row {verdict.removed}")
     if verdict.head:
         output.print_line(f"head {verdict.head}")
     if verdict.head and verdict.ok:
         output.print_message("keep this line elsewhere and give it to --known later: then nothing before it changes unnoticed")
+
+
+def _print_pruned(output: Output, pruned: Pruned) -> None:
+    output.print_line(f"removed {format_count(pruned.removed, 'row')}, kept {format_count(pruned.kept, 'row')}")
+    if pruned.checkpoint is not None:
+        output.print_line(f"checkpoint {pruned.checkpoint.number}:{pruned.checkpoint.hash}")
 
 
 def _print_done(output: Output, page: dict[str, Any]) -> None:

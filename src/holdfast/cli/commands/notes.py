@@ -137,12 +137,14 @@ def _group_by_session(hits: list[Hit]) -> list[list[Hit]]:
 
 def _print_session(output: Output, hits: list[Hit], explain: bool, all_scopes: bool) -> None:
     from holdfast.cli.output import describe_hidden, join_lines
+    from holdfast.models import describe_speaker
 
     name = output.style(join_lines(f"session {hits[0].session}"), "bold")
     output.print_line(f"{name}  {output.style(_format_scope(hits[0], all_scopes), 'dim')}")
     for hit in hits:
         details = "  ".join([join_lines(hit.updated), *describe_hidden(hit.hidden)])
-        output.print_line(f"  {join_lines(hit.speaker or 'somebody')}  {output.style(details, 'dim')}".rstrip())
+        speaker = describe_speaker(hit.speaker or "somebody", hit.source.agent if hit.source else None)
+        output.print_line(f"  {join_lines(speaker)}  {output.style(details, 'dim')}".rstrip())
         _print_hit_text(output, hit, explain)
 
 

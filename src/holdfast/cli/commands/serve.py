@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
+import shlex
 import sys
 from contextlib import closing
 
+from holdfast import home
+from holdfast.base.record import Record
 from holdfast.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from holdfast.access.operator_token import OperatorToken
     from holdfast.cli.runner import Invocation
+    from holdfast.server.logs import Logs
 
 _MAX_WORKERS = 64
 _EXAMPLE = (  # shell commands
@@ -41,20 +47,35 @@ def serve(call: Invocation) -> int:
     report_local_home(call, call.load_settings())
 
     def report_ready(url: str) -> None:
-        _print_start(call, url, _create_first_token(call))
+        start = _ensure_operator(call)
+        _print_start(call, url, start)
         if logs.as_json:
             logs.log("info", event="listening", url=url)
         else:
             call.output.print_message(f"answering at {url}; stop with Ctrl-C")
+        _report_token(call, logs, start)
         if host not in _LOOPBACK:
             call.output.print_message("whoever reaches this address can try a token: put TLS in front of it", "yellow")
 
-    hosts, origins, store = _list_hosts(call, host), tuple(call["allow_origin"] or ()), call.parse_store_options()
+    hosts, origins = _list_hosts(call, host), tuple(call["allow_origin"] or ())
+    given = {**call.parse_store_options(), **_parse_proxies(call)}
     server.serve(
-        lambda: server.app_of(call["home"], hosts=hosts, origins=origins, logs=logs, given=store),
+        lambda shared, worker: server.app_of(
+            call["home"], hosts=hosts, origins=origins, logs=logs, given=given, shared=shared, worker=worker
+        ),
         host=host, port=port, logs=logs, ready=report_ready, workers=workers,
     )  # fmt: skip
     return 0
+
+
+def _parse_proxies(call: Invocation) -> dict[str, tuple[str, ...]]:
+    """Return the proxies that the command line trusts, as a field of the settings; they replace those of config.toml."""
+    from holdfast import config
+
+    if not call["trusted_proxy"]:
+        return {}
+    setting = config.find_setting("serve.trusted_proxies")
+    return {setting.field: config.check_value(setting, list(call["trusted_proxy"]), "--trusted-proxy")}
 
 
 def _list_hosts(call: Invocation, host: str) -> tuple[str, ...]:
@@ -63,20 +84,69 @@ def _list_hosts(call: Invocation, host: str) -> tuple[str, ...]:
     return (*(call["allow_host"] or ()), *own)
 
 
-def _create_first_token(call: Invocation) -> str | None:
-    """Return a token for a first operator, or None if there is an agent already."""
+class _Start(Record):
+    """What a start says about the operator's token: the token where it may be printed, else the file that holds it."""
+
+    token: str | None = None
+    file: OperatorToken | None = None
+
+
+def _ensure_operator(call: Invocation) -> _Start:
+    """Create the first operator if there is no agent. Its token is for a terminal or a file, never for a log."""
     from holdfast.access import AccessGate
+    from holdfast.access.operator_token import FILE, ensure_operator
 
-    with closing(AccessGate(call.load_settings())) as gate:
-        return gate.first_token()
+    settings = call.load_settings()
+    path = call["operator_token_file"] or settings.operator_token_file
+    with closing(AccessGate(settings)) as gate:
+        if path is None and sys.stdout.isatty():
+            return _Start(token=gate.first_token())
+        if path is None:
+            path = os.path.join(settings.home, FILE)
+            if not gate.has_agents():
+                home.check_owner(settings.home, create=True)
+        return _Start(file=ensure_operator(gate, os.path.abspath(path)))
 
 
-def _print_start(call: Invocation, url: str, token: str | None) -> None:
-    """Print the first operator's token on stdout, so that a log of stderr never has it; with --json also the URL."""
+def _print_start(call: Invocation, url: str, start: _Start) -> None:
+    """Print the first operator's token on stdout, if that is a terminal; with --json also the URL."""
+    token = start.token
     if call.output.json:
-        call.output.print_json({"url": url, **({"agent": "operator", "token": token} if token else {})})
+        written = start.file is not None and start.file.written
+        made = {"agent": "operator", "token": token} if token else {}
+        made |= {"agent": "operator", "token_file": start.file.path} if start.file and written else {}
+        call.output.print_json({"url": url, **made})
     elif token is not None:
         call.output.print_line(f"operator's token, shown this once: {token}")
         for line in _EXAMPLE:
             call.output.print_line(line.replace("=TOKEN", f"={token}").replace("=URL", f"={url}"))
     sys.stdout.flush()
+
+
+def _report_token(call: Invocation, logs: Logs, start: _Start) -> None:
+    """Say on stderr where the operator's token is, and how to get another one."""
+    again = f"`{_program()} agent rotate operator{_home_option(call)}` makes a new one"
+    if start.file is None:
+        if start.token is None:
+            call.output.print_message(f"the operator's token was shown by the first start; {again}")
+    elif start.file.written:
+        _say(call, logs, "info", f"the operator's token is in {start.file.path}", "Read it, and keep it out of logs")
+    elif not start.file.valid and (call["operator_token_file"] or call.load_settings().operator_token_file):
+        _say(call, logs, "warning", f"{start.file.path} has no token that is valid: there are agents already", again)
+
+
+def _say(call: Invocation, logs: Logs, level: str, message: str, fix: str) -> None:
+    if logs.as_json:
+        logs.log(level, event="operator token", message=message, fix=fix)
+    else:
+        call.output.print_message(f"{message}. {fix}.")
+
+
+def _program() -> str:
+    """Return how this program was called: in a clone, `.venv/bin/holdfast`."""
+    name = sys.argv[0]
+    return shlex.quote(name) if os.path.basename(name) == "holdfast" else "holdfast"
+
+
+def _home_option(call: Invocation) -> str:
+    return f" --home {shlex.quote(call['home'])}" if call["home"] else ""

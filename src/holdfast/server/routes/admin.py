@@ -12,6 +12,7 @@ from holdfast.api.memory import context_of
 from holdfast.models import Note
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import RequestModel, ResponseModel
+from holdfast.server.problem import hide_home
 from holdfast.server.route import JSON, AuthorizedRequest, Route
 from holdfast.verbs.doctor.checks import merge_problems
 from holdfast.verbs.doctor.fixes import with_fixes
@@ -51,7 +52,7 @@ def check(request: AuthorizedRequest, params: RequestModel) -> dict[str, Any]:
     role = request.gate.role(request.caller.role)
     gateway_problems = health.find_gate_problems(request.gate, is_whole, lambda action: not denial_reason(role, action, None))
     found = [one.as_dict() for one in merge_problems(request.memory.check(), with_fixes(settings.home, gateway_problems))]
-    return {"problems": [{name: text.replace(home, "HOME") for name, text in one.items()} for one in found]}
+    return {"problems": [{name: hide_home(text, home) for name, text in one.items()} for one in found]}
 
 
 def reindex(request: AuthorizedRequest, params: RequestModel) -> Reindexed:

@@ -7,14 +7,26 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import ACTIONS, Role
+from holdfast.access.grants import KINDS, MAX_GRANTS, PROJECT, REPOSITORY, SESSION, make_grants
+from holdfast.access.policy import RECORDED_ACTIONS
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
 from holdfast.errors import Conflict
 from holdfast.ledger import audit_verify
-from holdfast.ledger.agents import Agent
-from holdfast.ledger.audit import Entry
+from holdfast.ledger.agents import Agent, Grant
+from holdfast.ledger.audit import ChainedEntry, Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
-from holdfast.server.models import PAGE_LIMIT, AgentName, NextCursor, PageLimit, RequestModel, ResponseModel, choices
+from holdfast.server.models import (
+    PAGE_LIMIT,
+    AgentName,
+    NextCursor,
+    PageLimit,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    choices,
+    moment,
+)
 from holdfast.server.problem import without_home
 from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 
@@ -22,8 +34,20 @@ _MANAGE = "agents.manage"
 TokenDays = Annotated[int, Meta(description="How long the token lasts; otherwise without end.", ge=1, le=36_500)]
 ActionName = Literal[
     "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "audit.read",
-    "agents.manage", "roles.read", "metrics.read", "github.review", "dispatch", "done.read", "done.write",
+    "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment", "github.review.approve",
+    "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate", "audit.prune",
 ]  # fmt: skip
+
+
+GrantKind = Annotated[Literal["project", "session", "repository"], choices("What the pattern names.", KINDS)]
+Pattern = Annotated[
+    str,
+    Meta(
+        description="A project or session, such as `acme-*`, or a repository, such as `acme/*`; `*` is any characters.",
+        pattern="^[A-Za-z0-9._*-]{1,128}(/[A-Za-z0-9._*-]{1,100})?$",
+    ),
+]
+Patterns = Annotated[list[Pattern], Meta(max_length=MAX_GRANTS)]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -35,6 +59,9 @@ class AddAgent(RequestModel, kw_only=True):
     name: AgentName
     role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
     days: TokenDays | UnsetType = UNSET
+    projects: Annotated[Patterns, Meta(description="Projects that it reaches.")] = []
+    sessions: Annotated[Patterns, Meta(description="Sessions that it reaches beside its own.")] = []
+    repositories: Annotated[Patterns, Meta(description="Repositories that it may review.")] = []
 
 
 class RotateToken(RequestModel, kw_only=True):
@@ -47,22 +74,56 @@ class RevokeAgent(RequestModel, kw_only=True):
     name: AgentName
 
 
+class ListGrants(RequestModel, kw_only=True):
+    name: AgentName
+
+
+class ChangeGrant(RequestModel, kw_only=True):
+    name: AgentName
+    kind: GrantKind
+    pattern: Pattern
+
+
 class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
-    action: Annotated[ActionName, choices("Only this action.", ACTIONS)] | UnsetType = UNSET
+    action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
-    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
-    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
+    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
+
+
+class Used(ResponseModel, kw_only=True):
+    used: int
+    limit: Annotated[int | None, Meta(description="Null without a limit.")]
+
+
+class QuotaUse(ResponseModel, kw_only=True):
+    notes: Used
+    bytes: Used
+    requests: Annotated[Used, Meta(description="Requests of today in UTC; counted only with a limit.")]
+
+
+class ExportAudit(RequestModel, kw_only=True):
+    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
+    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
 
 
 class AgentInfo(ResponseModel, kw_only=True):
     name: str
     role: str
     state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
-    created: str
+    created: Timestamp
     tokens: list[dict[str, Any]]
+    grants: list[Grant]
+    quota: Annotated[QuotaUse | None, Meta(description="How much it has, and may have; only in the list.")] = None
+
+
+class AgentGrants(ResponseModel, kw_only=True):
+    agent: str
+    role: str
+    grants: Annotated[list[Grant], Meta(description="The agent's own; its role may name more.")]
 
 
 class AgentPage(ResponseModel, kw_only=True):
@@ -89,12 +150,16 @@ class AuditPage(ResponseModel, kw_only=True):
 def list_agents(request: AuthorizedRequest, params: ListAgents) -> AgentPage:
     found = [agent for agent in request.gate.agents() if agent.name > params.cursor]
     page = found[: params.limit]
-    return AgentPage(agents=[_info(agent) for agent in page], next=page[-1].name if len(found) > params.limit else None)
+    usage = request.gate.usage(page)
+    return AgentPage(
+        agents=[_info(agent, usage[agent.name]) for agent in page], next=page[-1].name if len(found) > params.limit else None
+    )
 
 
 def add_agent(request: AuthorizedRequest, params: AddAgent) -> Reply:
     days = None if params.days is UNSET else params.days
-    agent, token = request.gate.add(params.name, params.role, days, permit=request.permit)
+    granted = make_grants({PROJECT: params.projects, SESSION: params.sessions, REPOSITORY: params.repositories})
+    agent, token = request.gate.add(params.name, params.role, days, granted=granted, permit=request.permit)
     return Reply(body=NewToken(agent=agent.name, role=agent.role, token=token), status=201)
 
 
@@ -118,6 +183,22 @@ def revoke_agent(request: AuthorizedRequest, params: RevokeAgent) -> AgentInfo:
     return _info(request.gate.revoke(params.name, permit=request.permit))
 
 
+def list_grants(request: AuthorizedRequest, params: ListGrants) -> AgentGrants:
+    return _grants(request.gate.agent(params.name))
+
+
+def add_grant(request: AuthorizedRequest, params: ChangeGrant) -> AgentGrants:
+    return _grants(request.gate.grant(params.name, params.kind, params.pattern, permit=request.permit))
+
+
+def remove_grant(request: AuthorizedRequest, params: ChangeGrant) -> AgentGrants:
+    return _grants(request.gate.ungrant(params.name, params.kind, params.pattern, permit=request.permit))
+
+
+def _grants(agent: Agent) -> AgentGrants:
+    return AgentGrants(agent=agent.name, role=agent.role, grants=list(agent.grants))
+
+
 def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
     home = request.gateway.home
     faults = [{"role": fault.role, "message": fault.message, "fix": fault.fix} for fault in request.gate.role_problems()]
@@ -125,31 +206,41 @@ def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
 
 
 def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
-    filters = params.given("agent", "action", "outcome")
-    filters |= {name: dates.parse_moment(text, name) for name, text in params.given("since", "until").items()}
+    filters = {**params.given("agent", "action", "outcome"), **_parse_period(params)}
     before = int(params.cursor) if params.cursor else None
     found, following = request.gate.ledger.audit.list(limit=params.limit, before=before, **filters)
     return AuditPage(audit=list(found), next=None if following is None else str(following))
 
 
-def export_audit(request: AuthorizedRequest, params: RequestModel) -> Reply:
-    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.iterate_entries()))
+def export_audit(request: AuthorizedRequest, params: ExportAudit) -> Reply:
+    return Reply(body=(entry.as_dict() for entry in request.gate.ledger.audit.export(**_parse_period(params))))
+
+
+def _parse_period(params: ListAudit | ExportAudit) -> dict[str, str]:
+    return {name: dates.parse_moment_milliseconds(text, name) for name, text in params.given("since", "until").items()}
 
 
 def verify_audit(request: AuthorizedRequest, params: RequestModel) -> audit_verify.Verdict:
     return audit_verify.verify(request.gate.ledger.audit)
 
 
-def _info(agent: Agent) -> AgentInfo:
+def _info(agent: Agent, usage: dict[str, Any] | None = None) -> AgentInfo:
     tokens = [
         {"id": one.id, "created": format_timestamp(one.created), "expires": one.expires and format_timestamp(one.expires),
          "revoked": one.revoked and format_timestamp(one.revoked)}
         for one in agent.tokens
     ]  # fmt: skip
     state: Any = agent.state(dates.clock())
-    return AgentInfo(name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens)
+    quota = QuotaUse(**{name: Used(**one) for name, one in usage.items()}) if usage else None
+    return AgentInfo(
+        name=agent.name, role=agent.role, state=state, created=format_timestamp(agent.created), tokens=tokens,
+        grants=list(agent.grants), quota=quota,
+    )  # fmt: skip
 
 
+_GRANTS_EXAMPLE = {
+    "agent": "reviewer", "role": "code-review-engineer", "grants": [{"kind": "repository", "pattern": "acme/*"}],
+}  # fmt: skip
 _TOKEN_EXAMPLE = {"agent": "reviewer", "role": "code-review-engineer", "token": "hf_3k9d02ma_..."}
 
 ROUTES = (
@@ -161,7 +252,8 @@ ROUTES = (
     Route(
         "POST", "/agents", add_agent,
         action=_MANAGE, summary="let an agent in; its token is shown this once",
-        params=AddAgent, reads=JSON, example={"name": "reviewer", "role": "code-review-engineer"},
+        params=AddAgent, reads=JSON,
+        example={"name": "reviewer", "role": "code-review-engineer", "repositories": ["acme/*"]},
         answers=NewToken, status=201, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
     ),
     Route(
@@ -169,11 +261,28 @@ ROUTES = (
         action=_MANAGE, summary="a new token for an agent; the old one ends",
         params=RotateToken, reads=JSON, example={"grace_hours": 24},
         answers=NewToken, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
+        problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}", revoke_agent,
         action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
-        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True,
+        params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
+    ),
+    Route(
+        "GET", "/agents/{name}/grants", list_grants,
+        action=_MANAGE, summary="the projects, sessions and repositories that an agent reaches",
+        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE,
+    ),
+    Route(
+        "POST", "/agents/{name}/grants", add_grant,
+        action=_MANAGE, summary="let an agent reach what fits a pattern, from its next request on",
+        params=ChangeGrant, reads=JSON, example={"kind": "repository", "pattern": "acme/*"},
+        answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, replay=REPLAY_WHOLE, records_decision=True,
+    ),
+    Route(
+        "DELETE", "/agents/{name}/grants", remove_grant,
+        action=_MANAGE, summary="take a grant back, named by exactly its pattern",
+        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True,
     ),
     Route(
         "GET", "/roles", list_roles,
@@ -189,6 +298,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/audit/export", export_audit,
-        action="audit.read", summary="every decision, oldest first, one a line", answers=Entry, media_type=NDJSON,
+        action="audit.read", summary="every decision, oldest first, one a line", params=ExportAudit, answers=ChainedEntry,
+        media_type=NDJSON,
     ),
 )  # fmt: skip

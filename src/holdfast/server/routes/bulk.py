@@ -13,7 +13,7 @@ from holdfast.errors import HoldfastError, Refused, Template, TooLarge
 from holdfast.models import AGENT_ORIGINS, ORIGINS, SCOPES
 from holdfast.server import problem
 from holdfast.server.body import check_json_size
-from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
+from holdfast.server.idempotency import REPLAY_WHOLE, Upload
 from holdfast.server.models import (
     AgentOrigin,
     Expected,
@@ -27,7 +27,7 @@ from holdfast.server.models import (
     Tags,
     choices,
 )
-from holdfast.server.problem import encode_json
+from holdfast.server.problem import REPLAYED_HEADER, encode_json
 from holdfast.server.route import ALL_SCOPES, NDJSON, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.server.routes.notes import NoteText, NoteType, Pinned, ValidFrom, ValidTo
 from holdfast.verbs.export import Export as ExportRows
@@ -57,8 +57,8 @@ class Import(ScopedRequest, kw_only=True):
     ] = False  # fmt: skip
 
 
-class ImportLine(msgspec.Struct, kw_only=True):
-    """One line of an import; it may have more fields, which an export writes."""
+class ImportLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One line of an import. An export writes the last fields; an import reads only the name of these."""
 
     text: NoteText
     type: NoteType | UnsetType = UNSET
@@ -74,10 +74,19 @@ class ImportLine(msgspec.Struct, kw_only=True):
         Meta(
             description=(
                 "Where it goes if the request does not say, such as `agent`; `agent:NAME`, as an export has it, is the same."
-            )
+            ),
+            pattern=f"^(?:{'|'.join(SCOPES)})(?::|$)",
         ),
     ] | UnsetType = UNSET  # fmt: skip
     expected: Expected | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The key that a platform stored it under.")] | UnsetType = UNSET
+    id: Any = None
+    created: Any = None
+    updated: Any = None
+    source: Any = None
+    quarantined: Any = None
+    versions: Any = None
+    redacted: Any = None
 
 
 class Row(ResponseModel, kw_only=True):
@@ -132,7 +141,7 @@ async def _import(request: AuthorizedRequest, params: Import, upload: Upload) ->
         if not has_answered:
             raise  # an answer with a status of its own
         await upload.drop(error)
-        with_parts = request.header(problem.PARTS) == "parts"
+        with_parts = problem.wants_parts(request.headers)
         body = problem.of(error, request.id, with_parts)[1]
         shown = problem.for_caller(body, request.gateway.home, request.caller.is_person)
         title = "The import ended here; what was kept before stays"

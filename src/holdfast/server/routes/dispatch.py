@@ -10,22 +10,30 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.access import Caller
-from holdfast.access.policy import Role, denial_reason
-from holdfast.errors import Denied, HoldfastError, Template, Unreached, UsageError, command
+from holdfast.api.memory import context_of
+from holdfast.errors import HoldfastError, Unreached, UsageError
 from holdfast.server.gateway import Target
 from holdfast.server.idempotency import KEY_HEADER, Replay
-from holdfast.server.models import OtherAgent, RequestModel, ResponseModel, choices
+from holdfast.server.models import NAME_PATTERN, OtherAgent, RequestModel, ResponseModel, choices
+from holdfast.server.problem import in_request, plain
 from holdfast.server.route import JSON, READ, AuthorizedRequest, Route
+from holdfast.verbs.brief import select
 
-_MAX_CHARS = 9000
-_MAX_ENTRIES = 100
+_DEFAULT_CHARS = 9000
+_MIN_CHARS, _MAX_CHARS = 750, 400_000
 _WEBHOOK_SECONDS = 10.0
 
 
 class Dispatch(RequestModel, kw_only=True):
     agent: OtherAgent | UnsetType = UNSET
+    project: Annotated[
+        str,
+        Meta(description="The task's project; the agent is granted it, which takes `agents.manage` too.", pattern=NAME_PATTERN),
+    ] | UnsetType = UNSET  # fmt: skip
     task: Annotated[str, Meta(description="What is to be done; handed on as it is.", min_length=1, max_length=100_000)]
-    budget: Annotated[int, Meta(description="Most characters of memory; otherwise 9000.", ge=750, le=_MAX_CHARS)] = _MAX_CHARS
+    budget: Annotated[int, Meta(description="Most characters of `memory`; otherwise 9000.", ge=_MIN_CHARS, le=_MAX_CHARS)] = (
+        _DEFAULT_CHARS
+    )
     to: Annotated[
         Literal["caller", "webhook"], choices("Who gets it; otherwise the caller.", ("caller", "webhook"))
     ] = "caller"  # fmt: skip
@@ -34,10 +42,14 @@ class Dispatch(RequestModel, kw_only=True):
 class RoleContext(ResponseModel, kw_only=True):
     role: str
     skills: list[str]
-    memory: str
-    left_out: int
-    degraded: str
-    text: str
+    memory: Annotated[str, Meta(description="One block of data within the budget; its last line says what is missing.")]
+    notes: Annotated[int, Meta(description="Notes that are in `memory` whole.")]
+    shortened: Annotated[
+        list[str], Meta(description="Notes that are in `memory` by title only, and overviews of files that are cut.")
+    ]
+    left_out: Annotated[int, Meta(description="Notes of which nothing is in `memory`, those in quarantine included.")]
+    degraded: Annotated[str, Meta(description="Why the memory is missing; empty if it is not.")]
+    text: Annotated[str, Meta(description="Role, skills and memory as one text for the agent.")]
 
 
 class Dispatched(ResponseModel, kw_only=True):
@@ -51,6 +63,10 @@ class Dispatched(ResponseModel, kw_only=True):
 def dispatch(request: AuthorizedRequest, params: Dispatch) -> Dispatched:
     """Compose what the agent should know, and hand it over."""
     agent = _receiving_agent(request)
+    if params.project is not UNSET:
+        request.gate.grant_dispatched_project(
+            request.caller, agent.agent, params.project, route=request.route.name, request=request.id
+        )
     dispatched = Dispatched(
         agent=agent.agent, task=params.task, role_context=_compose(request, params, agent), delivered="caller",
         request_id=request.id,
@@ -79,11 +95,13 @@ def _receiving_agent(request: AuthorizedRequest) -> Caller:
 def _compose(request: AuthorizedRequest, params: Dispatch, agent: Caller) -> RoleContext:
     """Return the role, its skills and the memory; `degraded` says why a memory is missing."""
     role = request.gate.role(agent.role)
-    context = RoleContext(role=agent.role, skills=list(role.skills), memory="", left_out=0, degraded="", text="")
+    context = RoleContext(
+        role=agent.role, skills=list(role.skills), memory="", notes=0, shortened=[], left_out=0, degraded="", text="",
+    )  # fmt: skip
     try:
-        _load_memory(request, params, agent, role, context)
+        _load_memory(request, params, agent, context)
     except HoldfastError as error:
-        context.degraded = f"memory could not be loaded: {error.message}"
+        context.degraded = plain(f"memory could not be loaded: {error.whole().render(in_request)}", request.gateway.home)
     except Exception as error:
         context.degraded = f"memory could not be loaded: {type(error).__name__}"
     heading = f"Role: {context.role}\nSkills: {', '.join(context.skills) or 'none'}\n"
@@ -91,20 +109,21 @@ def _compose(request: AuthorizedRequest, params: Dispatch, agent: Caller) -> Rol
     return context
 
 
-def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, role: Role, context: RoleContext) -> None:
-    """Brief the agent's own scope within the budget. Reading it is a decision of its own, with an audit row."""
-    about = {} if agent is request.caller else {"name": agent.agent}
-    request.gateway.gate.allow(request.caller, READ, "agent", route=request.route.name, request=request.id, **about)
-    reason = denial_reason(role, READ, "agent")  # an agent is not shown what it may not read itself
-    if reason:
-        fix = Template("Give it a role that may; ", command("role list"), " shows them")
-        raise Denied(f"{agent.agent} may not {READ}: {reason}", fix)
-    limits = {"brief_entries": _MAX_ENTRIES, "brief_scope_chars": params.budget, "brief_total_chars": params.budget}
-    settings = request.gateway.config_of(request.caller).replace(**limits)
-    with request.gateway.open_memory(agent, Target(), ("agent",), settings=settings) as memory:
-        brief = memory.brief(remember=False, cap=params.budget)
-    context.memory, context.left_out = brief.text, brief.left_out
-    context.degraded = "memory is disabled" if brief.disabled else ""
+def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, context: RoleContext) -> None:
+    """Compose all notes of the agent's own scope within the budget. Reading them is a decision of its own, with one audit row:
+    an agent is not shown what its own role may not read, whoever dispatches for it."""
+    about: dict[str, Any] = {"route": request.route.name, "request": request.id}
+    if agent is request.caller:
+        request.gateway.gate.allow(agent, READ, "agent", **about)
+    else:
+        request.gateway.gate.allow_for(request.caller, agent, READ, "agent", **about)
+    with request.gateway.open_memory(agent, Target(), ("agent",)) as memory:
+        if not memory.config.enabled:
+            context.degraded = "memory is disabled"
+            return
+        composed = select.compose_everything(context_of(memory), params.budget)
+    context.memory, context.left_out = composed.brief.text, composed.brief.left_out
+    context.notes, context.shortened = len(composed.whole), [*composed.brief.listed, *composed.cut]
 
 
 def _post_to_webhook(request: AuthorizedRequest, dispatched: Dispatched) -> None:
@@ -135,7 +154,7 @@ ROUTES = (
         is_slow=True,
         action="dispatch", summary="what an agent should know for a task: role, skills, memory",
         params=Dispatch, reads=JSON, example={"task": "Review pull request 7 of acme/shop"},
-        answers=Dispatched, for_model=True, may_name_agent=True,
+        answers=Dispatched, for_model=True, may_name_agent=True, problems=("not_found", "unreached"),
         replay=Replay(
             lambda body: {"request_id": body["request_id"], "delivered": body["delivered"]}, _rebuild_dispatched
         ),

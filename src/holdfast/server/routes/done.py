@@ -8,11 +8,23 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base import dates
 from holdfast.base.dates import format_timestamp
+from holdfast.base.invisible import is_printable
 from holdfast.errors import UsageError
 from holdfast.ledger.done import REVIEW, DoneItem
+from holdfast.models import Scope
 from holdfast.safety import validate
 from holdfast.server.idempotency import REPLAY_WHOLE
-from holdfast.server.models import NAME_PATTERN, PAGE_LIMIT, NextCursor, PageLimit, RequestModel, ResponseModel, or_none
+from holdfast.server.models import (
+    NAME_PATTERN,
+    PAGE_LIMIT,
+    PRINTABLE_PATTERN,
+    NextCursor,
+    PageLimit,
+    RequestModel,
+    ResponseModel,
+    Timestamp,
+    or_none,
+)
 from holdfast.server.route import JSON, AuthorizedRequest, Reply, Route
 
 _KIND_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -24,7 +36,13 @@ FilterKind = Annotated[
         pattern=_KIND_PATTERN,
     ),
 ]
-Subject = Annotated[str, Meta(description="What it was done to.", min_length=1, max_length=500)]
+Subject = Annotated[
+    str,
+    Meta(
+        description="What it was done to: one line.", min_length=1, max_length=500,
+        extra_json_schema={"pattern": PRINTABLE_PATTERN},  # `_checked_subject` checks it
+    ),
+]  # fmt: skip
 FilterAgent = Annotated[
     str, Meta(description="Only of this agent; another than the caller's takes `agents.manage`.", pattern=NAME_PATTERN)
 ]
@@ -55,7 +73,7 @@ class Done(ResponseModel, kw_only=True):
     agent: str
     kind: str
     subject: str
-    time: str
+    time: Timestamp
 
 
 class DonePage(ResponseModel, kw_only=True):
@@ -97,13 +115,14 @@ def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
     for text in (kind, subject):  # they are stored as they are, so they are checked as notes are
         validate.reject_secrets(text, "what was done", fix="Name it without the secret")
     if ledger.purges.has_purges() and not ledger.done.exists(agent, kind, subject):
-        ledger.purges.check_new_texts([("", kind), ("", subject)])
+        folder = Scope("agent", agent).folder
+        ledger.purges.check_new_texts([(folder, kind), (folder, subject)])
     is_new = ledger.done.record(agent, kind, subject, int(dates.clock()))
     return Reply(body=Recorded(recorded=is_new), status=201 if is_new else 200)
 
 
 def _checked_subject(subject: str) -> str:
-    if not subject.isprintable():
+    if not is_printable(subject):
         raise UsageError("a subject is one line of plain text", "Leave line breaks and hidden characters out")
     return subject
 
@@ -127,6 +146,6 @@ ROUTES = (
         "POST", "/done", record_done,
         action="done.write", summary="record that it is done; one of many who do so at once is told that it is new",
         params=RecordDone, reads=JSON, example={"kind": "triage", "subject": "acme/shop#7"},
-        answers=Recorded, status=201, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
+        answers=Recorded, status=201, other_status=200, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
     ),
 )  # fmt: skip

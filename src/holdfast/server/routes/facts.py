@@ -13,6 +13,8 @@ from holdfast.models import AGENT_ORIGINS, Fact, FactSet
 from holdfast.safety import validate
 from holdfast.server.idempotency import Replay, current_note, note_ids
 from holdfast.server.models import (
+    LABEL_PATTERN,
+    LINE_PATTERN,
     PAGE_LIMIT,
     AsOf,
     MadeFrom,
@@ -26,12 +28,24 @@ from holdfast.server.models import (
     ScopedRequest,
     WriteScope,
     choices,
+    moment,
 )
 from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.graph import Edge, Graph
 
-Subject = Annotated[str, Meta(description="What it is about.", min_length=1, max_length=500)]
-Label = Annotated[str, Meta(description="Which property of it.", min_length=1, max_length=200)]
+_LINE = {"pattern": LINE_PATTERN}
+Subject = Annotated[str, Meta(description="What it is about.", min_length=1, max_length=500, extra_json_schema=_LINE)]
+Label = Annotated[str, Meta(description="Which property of it.", min_length=1, max_length=200, extra_json_schema=_LINE)]
+NewSubject = Annotated[
+    str, Meta(description="What it is about: one line.", min_length=1, max_length=200, extra_json_schema=_LINE)
+]
+NewLabel = Annotated[
+    str,
+    Meta(
+        description="Which property of it: one line without a colon.", min_length=1, max_length=200,
+        extra_json_schema={"pattern": LABEL_PATTERN},
+    ),
+]  # fmt: skip
 
 
 class ListFacts(ScopedRequest, kw_only=True):
@@ -45,10 +59,16 @@ class ListFacts(ScopedRequest, kw_only=True):
 
 
 class StateFact(ScopedRequest, kw_only=True):
-    subject: Subject
-    label: Label
-    value: Annotated[str, Meta(description="Its value; [[Name]] links to another subject.", min_length=1)]
-    on: Annotated[str, Meta(description="Since when, a day; otherwise today.")] | UnsetType = UNSET
+    subject: NewSubject
+    label: NewLabel
+    value: Annotated[
+        str,
+        Meta(
+            description="Its value, one line; [[Name]] links to another subject.", min_length=1, max_length=2000,
+            extra_json_schema=_LINE,
+        ),
+    ]  # fmt: skip
+    on: Annotated[str, moment("Since when, a day; otherwise today.")] | UnsetType = UNSET
     many: Annotated[bool, Meta(description="Beside the values it has.")] | UnsetType = UNSET
     scope: WriteScope | UnsetType = UNSET
     origin: Annotated[OriginName, choices("Where the agent has it from.", AGENT_ORIGINS)] | UnsetType = UNSET
@@ -128,7 +148,8 @@ ROUTES = (
     Route(
         "POST", "/v1/facts", state_fact,
         action=WRITE, scope="project", summary="state a dated fact; the one it replaces is struck through and kept",
-        params=StateFact, reads=JSON, answers=FactSet, status=201, replay=Replay(_keep_stated, _rebuild_stated),
+        params=StateFact, reads=JSON, answers=FactSet, status=201, other_status=200,
+        replay=Replay(_keep_stated, _rebuild_stated),
         example={"subject": "Telegram", "label": "status", "value": "enabled", "on": "2026-03-27", "scope": "agent"},
         verbs=("fact",),
     ),

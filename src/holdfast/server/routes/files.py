@@ -8,14 +8,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.base.invisible import find_kinds
 from holdfast.server.idempotency import Replay
-from holdfast.server.models import Redact, ResponseModel, ScopedRequest, WriteScope, choices
+from holdfast.server.models import FilePath, Redact, ResponseModel, ScopedRequest, TreePath, WriteScope, choices
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
-
-Path = Annotated[str, Meta(description="From /memories, the root of the scope's tree.", min_length=1, max_length=1024)]
 
 
 class ViewFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: TreePath
     view_range: Annotated[
         list[int], Meta(description="[first, last]; -1 is the end.", min_length=2, max_length=2)
     ] | UnsetType = UNSET  # fmt: skip
@@ -23,14 +21,14 @@ class ViewFile(ScopedRequest, kw_only=True):
 
 
 class CreateFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     file_text: Annotated[str, Meta(description="The whole text.")]
     scope: WriteScope = "project"
     redact: Redact = False
 
 
 class ReplaceInFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     old_str: Annotated[str, Meta(description="The text that stands there once.")]
     new_str: Annotated[str, Meta(description="What to put in its place.")] = ""
     scope: WriteScope = "project"
@@ -38,7 +36,7 @@ class ReplaceInFile(ScopedRequest, kw_only=True):
 
 
 class InsertIntoFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     insert_line: Annotated[int, Meta(description="After this line; 0 is the start.", ge=0, le=10**9)]
     insert_text: Annotated[str, Meta(description="The text.")]
     scope: WriteScope = "project"
@@ -46,13 +44,13 @@ class InsertIntoFile(ScopedRequest, kw_only=True):
 
 
 class DeleteFile(ScopedRequest, kw_only=True):
-    path: Path
+    path: FilePath
     scope: WriteScope = "project"
 
 
 class RenameFile(ScopedRequest, kw_only=True):
-    old_path: Path
-    new_path: Path
+    old_path: FilePath
+    new_path: FilePath
     scope: WriteScope = "project"
 
 
@@ -121,7 +119,8 @@ ROUTES = (
     Route(
         "POST", "/v1/files/view", view_file,
         action=READ, scope="project", summary="a file's text, or the names in a folder",
-        params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed, verbs=("files.view",),
+        params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed,
+        problems=("not_found",), verbs=("files.view",),
     ),
     Route(
         "POST", "/v1/files/create", create_file,
@@ -133,25 +132,25 @@ ROUTES = (
         "POST", "/v1/files/str_replace", replace_in_file,
         action=WRITE, scope="project", summary="replace a text that stands exactly once in a file",
         params=ReplaceInFile, reads=JSON, example={"path": _PATH, "old_str": "Plan", "scope": "agent"},
-        answers=FileChanged, replay=_replay("str_replace"), verbs=("files.str_replace",),
+        answers=FileChanged, replay=_replay("str_replace"), problems=("not_found",), verbs=("files.str_replace",),
     ),
     Route(
         "POST", "/v1/files/insert", insert_into_file,
         action=WRITE, scope="project", summary="insert text after a line",
         params=InsertIntoFile, reads=JSON, example={"path": _PATH, "insert_line": 0, "insert_text": "Plan", "scope": "agent"},
-        answers=FileChanged, replay=_replay("insert"), verbs=("files.insert",),
+        answers=FileChanged, replay=_replay("insert"), problems=("not_found",), verbs=("files.insert",),
     ),
     Route(
         "POST", "/v1/files/delete", delete_file,
         action=WRITE, scope="project", summary="remove a file, or a folder with all in it",
         params=DeleteFile, reads=JSON, example={"path": _PATH, "scope": "agent"},
-        answers=FileChanged, replay=_replay("delete"), verbs=("files.delete",),
+        answers=FileChanged, replay=_replay("delete"), problems=("not_found",), verbs=("files.delete",),
     ),
     Route(
         "POST", "/v1/files/rename", rename_file,
         action=WRITE, scope="project", summary="move a file or folder, never over another",
         params=RenameFile, reads=JSON,
         example={"old_path": _PATH, "new_path": "/memories/goals.md", "scope": "agent"},
-        answers=FileChanged, replay=_replay("rename", "new_path"), verbs=("files.rename",),
+        answers=FileChanged, replay=_replay("rename", "new_path"), problems=("not_found",), verbs=("files.rename",),
     ),
 )  # fmt: skip

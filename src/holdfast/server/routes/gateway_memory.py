@@ -1,4 +1,4 @@
-"""`/gateway/memory`: an agent's own notes as keys and values."""
+"""`/gateway/memory`: an agent's own notes as keys and values. A key may be any printable text."""
 
 from __future__ import annotations
 
@@ -6,79 +6,109 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from holdfast.api import pagination
-from holdfast.api.memory import begin_store
-from holdfast.errors import NotFound
-from holdfast.models import Note
+from holdfast.api.key_value import KeyValueMemory, Pair
+from holdfast.base.platform_keys import MAX_CHARS, normalize
 from holdfast.safety.model_text import QUARANTINED
 from holdfast.server.idempotency import Replay
-from holdfast.server.models import Key, Redact, ResponseModel, ScopedRequest, choices
+from holdfast.server.models import TEXT_PATTERN, Redact, ResponseModel, ScopedRequest, Timestamp, choices
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, PendingReply, Route, reply_when_stored
+
+_SCOPE = "agent"
+_REFUSED = (  # in a key: control and bidi characters, spaces other than the ordinary one, and what nobody sees
+    r"\u0000-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200b\u200e\u200f\u2028-\u202f"
+    r"\u205f-\u206f\u3000\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+    f"{''.join([chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(1, 15)])}"
+)
+_PRIVATE_USE = r"\ue000-\uf8ff" "\U000f0000-\U0010ffff"
+_KEY_PATTERN = f"^(?!.*[{_PRIVATE_USE}])[^ {_REFUSED}]([^{_REFUSED}]*[^ {_REFUSED}])?$"
+PlatformKey = Annotated[
+    str,
+    Meta(
+        description=(
+            "1 to 200 printable characters, without a space at either end. It is read in Unicode's form NFC; joiners and "
+            "variation selectors are refused outside of the scripts and emoji that need them."
+        ),
+        min_length=1, max_length=MAX_CHARS,
+        extra_json_schema={"pattern": _KEY_PATTERN},  # `check_platform_key` checks it
+    ),
+]  # fmt: skip
 
 
 class GetPairs(ScopedRequest, kw_only=True):
-    key: Key | UnsetType = UNSET
+    key: PlatformKey | UnsetType = UNSET
 
 
 class StorePair(ScopedRequest, kw_only=True):
-    key: Key
-    value: Annotated[str, Meta(description="What to remember.", min_length=1)]
+    key: PlatformKey
+    value: Annotated[str, Meta(description="What to remember.", min_length=1, extra_json_schema={"pattern": TEXT_PATTERN})]
     redact: Redact | UnsetType = UNSET
 
 
-class Pair(ResponseModel, kw_only=True):
+class KeyAndValue(ResponseModel, kw_only=True):
     """A note as key and value. `hidden` and `quarantined` are added if they apply."""
 
     key: str
     value: str
-    updated_at: str
+    updated_at: Timestamp
+    note: Annotated[str, Meta(description="The key of the note that holds it, for `/v1/notes/agent/{key}`.")]
 
 
-class StoredPair(Pair, kw_only=True):
+class StoredKeyAndValue(KeyAndValue, kw_only=True):
     action: Annotated[Literal["created", "updated", "unchanged"], choices("What it did.", ("created", "updated", "unchanged"))]
 
 
 class Pairs(ResponseModel, kw_only=True):
-    memory: list[Pair]
+    memory: list[KeyAndValue]
 
 
 def get_pairs(request: AuthorizedRequest, params: GetPairs) -> dict[str, Any]:
-    if params.key is not UNSET:
-        try:
-            return {"memory": [_pair(request.memory.get(params.key, scope="agent"))]}
-        except NotFound:
-            return {"memory": []}
-    return {"memory": [_pair(note) for note in pagination.iterate_notes(request.memory, "agent")]}
+    memory = KeyValueMemory(request.memory, _SCOPE)
+    if params.key is UNSET:
+        return {"memory": [_answer(pair) for pair in memory.pairs()]}
+    pair = memory.get(params.key)
+    return {"memory": [_answer(pair)] if pair else []}
 
 
 def store_pair(request: AuthorizedRequest, params: StorePair) -> PendingReply:
-    stored = begin_store(request.memory, params.value, key=params.key, scope="agent", **params.given("redact"))
-    return reply_when_stored(stored, lambda done: {**_pair(done.note), "action": done.action})
+    pairs = KeyValueMemory(request.memory, _SCOPE)
+    stored = pairs.begin_store(params.key, params.value, **params.given("redact"))
+    return reply_when_stored(stored, lambda done: {**_answer(pairs.stored_pair(params.key, done).pair), "action": done.action})
 
 
-def _pair(note: Note) -> dict[str, Any]:
+def _answer(pair: Pair) -> dict[str, Any]:
+    note = pair.note
     hidden = {"hidden": list(note.hidden)} if note.hidden else {}
     quarantined = {"quarantined": QUARANTINED} if note.quarantined else {}
-    return {"key": note.key, "value": note.text, "updated_at": note.updated, **hidden, **quarantined}
+    return {
+        "key": pair.key, "value": note.text, "updated_at": note.updated, "note": note.key, **hidden, **quarantined,
+    }  # fmt: skip
+
+
+def _rebuild_stored(request: AuthorizedRequest, params: StorePair, kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the same answer as the first time; the key and the value are those of the request, the ledger keeps the note's."""
+    return {**kept, "key": normalize(params.key), "value": params.value, "note": kept["key"]}
 
 
 _REPLAY_STORED = Replay(
-    lambda body: {name: body[name] for name in ("key", "updated_at", "action")},
-    lambda request, params, kept: {**kept, "value": params.value},
+    lambda body: {"key": body["note"], "updated_at": body["updated_at"], "action": body["action"]}, _rebuild_stored
 )
-_PAIR_EXAMPLE = {"key": "testing", "value": "Use pytest.", "updated_at": "2026-05-02T09:00:00Z"}
+_PAIR_EXAMPLE = {
+    "key": "Deploy Steps", "value": "Deploy from main, on Tuesdays.", "updated_at": "2026-05-02T09:00:00Z",
+    "note": "deploy-steps--glibiljplioagopdfdhlgloaapachidl",
+}  # fmt: skip
 
 ROUTES = (
     Route(
         "GET", "/gateway/memory", get_pairs,
-        action=READ, scope="agent", summary="the caller's own memory, as keys and values",
+        action=READ, scope=_SCOPE, summary="the caller's own memory, as keys and values",
         params=GetPairs, answers=Pairs, answer_example={"memory": [_PAIR_EXAMPLE]}, for_model=True,
     ),
     Route(
         "POST", "/gateway/memory", store_pair,
-        action=WRITE, scope="agent", summary="keep a value under a key; the same again changes nothing",
-        params=StorePair, reads=JSON, example={"key": "testing", "value": "Use pytest."},
-        answers=StoredPair, answer_example={**_PAIR_EXAMPLE, "action": "created"},
+        action=WRITE, scope=_SCOPE, summary="keep a value under a key; the same again changes nothing",
+        params=StorePair, reads=JSON, example={"key": "Deploy Steps", "value": "Deploy from main, on Tuesdays."},
+        answers=StoredKeyAndValue, answer_example={**_PAIR_EXAMPLE, "action": "created"},
         replay=_REPLAY_STORED, for_model=True,
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -16,8 +16,8 @@ from holdfast.server.route import JSON, AuthorizedRequest, Route
 
 class PostReview(RequestModel, kw_only=True):
     owner: Annotated[str, Meta(description="Whose repository.", pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")]
-    repo: Annotated[str, Meta(description="Which one.", pattern="^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")]
-    pr_number: Annotated[int, Meta(description="The pull request.", ge=1, le=10**9)]
+    repo: Annotated[str, Meta(description="Which one.", pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=100)]
+    pr_number: Annotated[int, Meta(description="The pull request.", ge=1, le=github.MAX_NUMBER)]
     body: Annotated[str, Meta(description="What the review says.", min_length=1, max_length=65_000)]
     event: Annotated[
         Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"], choices("What it amounts to; otherwise a comment.", EVENTS)
@@ -25,6 +25,18 @@ class PostReview(RequestModel, kw_only=True):
     again: Annotated[
         bool, Meta(description="Post it even if this agent has reviewed the pull request before.")
     ] | UnsetType = UNSET  # fmt: skip
+
+
+def _action(given: dict[str, Any]) -> str:
+    """Return the action that the event of a review needs; an unknown event needs all of them."""
+    event = given.get("event", EVENTS[0])
+    return f"github.review.{event.lower()}" if event in EVENTS else "github.review"
+
+
+def _repository(given: dict[str, Any]) -> str | None:
+    """Return the repository of a review; None if it is not named, which validation reports."""
+    owner, repo = given.get("owner"), given.get("repo")
+    return f"{owner}/{repo}" if isinstance(owner, str) and isinstance(repo, str) else None
 
 
 def post_review(request: AuthorizedRequest, params: PostReview) -> Reviewed:
@@ -39,10 +51,11 @@ ROUTES = (
     Route(
         "POST", "/github/review", post_review,
         is_slow=True,
-        action="github.review", summary="post a review of a pull request, unless it was posted before",
+        action="github.review", choose_action=_action, find_repository=_repository,
+        summary="post a review of a pull request, unless it was posted before",
         params=PostReview, reads=JSON,
         example={"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"},
-        answers=Reviewed, replay=REPLAY_WHOLE,
+        answers=Reviewed, replay=REPLAY_WHOLE, problems=("not_found", "unreached"),
         answer_example={
             "posted": True, "owner": "acme", "repo": "shop", "pr_number": 7, "reviewed_at": "2026-05-02T09:00:00Z",
             "review_id": 80,

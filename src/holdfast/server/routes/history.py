@@ -15,12 +15,24 @@ from holdfast.errors import from_os
 from holdfast.formats.importers.detect import all_dialects
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Forgotten, Logged, Turn
-from holdfast.server.idempotency import REPLAY_WHOLE, REPLAYED_HEADER, Upload
-from holdfast.server.models import Redact, RequestModel, ResponseModel, ScopedRequest, WriteScope, choices, or_none
+from holdfast.server.idempotency import REPLAY_WHOLE, Upload
+from holdfast.server.models import (
+    CLIENT_PATTERN,
+    LINE_PATTERN,
+    MOMENT,
+    Redact,
+    RequestModel,
+    ResponseModel,
+    ScopedRequest,
+    WriteScope,
+    choices,
+    or_none,
+)
+from holdfast.server.problem import REPLAYED_HEADER
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
 
-Client = Annotated[str, Meta(description="The program it was said in.", min_length=1, max_length=100)]
+Client = Annotated[str, Meta(description="The program it was said in.", pattern=CLIENT_PATTERN)]
 
 if TYPE_CHECKING:
     TranscriptFormat = str
@@ -30,10 +42,14 @@ else:
 
 class NewTurn(RequestModel, kw_only=True):
     role: Annotated[Literal["user", "assistant", "system", "tool"], choices("Who spoke.", ROLES)] | UnsetType = UNSET
-    text: Annotated[str, Meta(description="What was said, word for word.")]
+    text: Annotated[str, Meta(description="What was said, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
     id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
-    speaker: Annotated[str, Meta(description="Their name.")] | UnsetType = UNSET
-    time: Annotated[str, Meta(description="When.")] | UnsetType = UNSET
+    speaker: Annotated[
+        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": LINE_PATTERN})
+    ] | UnsetType = UNSET  # fmt: skip
+    time: Annotated[
+        str, Meta(description="When; may be empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
+    ] | UnsetType = UNSET  # fmt: skip
 
 
 class LogTurns(ScopedRequest, kw_only=True):
@@ -51,8 +67,7 @@ class ExpandTurn(ScopedRequest, kw_only=True):
 
 class ImportTranscript(ScopedRequest, kw_only=True):
     client: Annotated[
-        str,
-        Meta(description="The program it is of; otherwise told by how it is written.", min_length=1, max_length=100),
+        str, Meta(description="The program it is of; otherwise told by how it is written.", pattern=CLIENT_PATTERN)
     ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
         TranscriptFormat,
@@ -68,7 +83,7 @@ class ImportTranscript(ScopedRequest, kw_only=True):
 
 
 class TranscriptLine(msgspec.Struct):
-    role: Annotated[str, Meta(description="Who spoke; what else a line may say depends on the program.")] | UnsetType = UNSET
+    role: Annotated[Any, Meta(description="Who spoke; what a line says and how depends on the program.")] = None
 
 
 class NameSession(ScopedRequest, kw_only=True):
@@ -163,7 +178,7 @@ ROUTES = (
     Route(
         "GET", "/v1/history", expand_turn,
         action=READ, scope=ALL_SCOPES, summary="what was said around a turn, by its citation or id",
-        params=ExpandTurn, answers=Turns, verbs=("expand",),
+        params=ExpandTurn, answers=Turns, problems=("not_found",), verbs=("expand",),
     ),
     Route(
         "POST", "/v1/history/import", import_transcript,
@@ -182,6 +197,6 @@ ROUTES = (
         "POST", "/v1/history/restore", restore_session,
         action=WRITE, scope=ALL_SCOPES, summary="bring back the transcript of a session that was forgotten",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
-        answers=Logged, replay=REPLAY_WHOLE, verbs=("restore_session",),
+        answers=Logged, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("restore_session",),
     ),
 )  # fmt: skip

@@ -14,8 +14,10 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
 from holdfast.server.models import (
-    DAY_PATTERN,
+    LINE_PATTERN,
     PAGE_LIMIT,
+    PRINTABLE_PATTERN,
+    TEXT_PATTERN,
     AgentOrigin,
     AsOf,
     Expected,
@@ -36,6 +38,7 @@ from holdfast.server.models import (
     TypeName,
     WriteScope,
     choices,
+    moment,
 )
 from holdfast.server.problem import Problem
 from holdfast.server.route import (
@@ -51,10 +54,16 @@ from holdfast.server.route import (
 )
 from holdfast.verbs.read import find_note
 
-NoteText = Annotated[str, Meta(description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1)]
+NoteText = Annotated[
+    str,
+    Meta(
+        description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1,
+        extra_json_schema={"pattern": TEXT_PATTERN},
+    ),
+]  # fmt: skip
 NoteType = Annotated[TypeName, choices("What it is; otherwise about the project.", TYPES)]
-ValidFrom = Annotated[str, Meta(description="True from this day on, if not from now.", pattern=DAY_PATTERN)]
-ValidTo = Annotated[str, Meta(description="True until this day; afterwards kept, but no longer recalled.", pattern=DAY_PATTERN)]
+ValidFrom = Annotated[str, moment("True from this day on, if not from now.")]
+ValidTo = Annotated[str, moment("True until this day; afterwards kept, but no longer recalled.")]
 Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
 
 
@@ -77,7 +86,11 @@ class _Content(ScopedRequest, kw_only=True):
     redact: Redact | UnsetType = UNSET
     again: Annotated[bool, Meta(description="Keep it although it was purged; a person's to say.")] | UnsetType = UNSET
     allow_secret: Annotated[
-        str, Meta(description="Why a secret in it is to be kept; a person's to say.", max_length=500)
+        str,
+        Meta(
+            description="Why a secret in it is to be kept; a person's to say.", max_length=500,
+            extra_json_schema={"pattern": LINE_PATTERN},
+        ),
     ] | UnsetType = UNSET  # fmt: skip
 
     def options(self) -> dict[str, Any]:
@@ -108,7 +121,11 @@ class ListNotes(ScopedRequest, kw_only=True):
     type: FilterType | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     source: Annotated[
-        str, Meta(description="Only what came from it, be it by way of other notes.", min_length=1)
+        str,
+        Meta(
+            description="Only what came from it, be it by way of other notes.", min_length=1,
+            extra_json_schema={"pattern": PRINTABLE_PATTERN},
+        ),
     ] | UnsetType = UNSET  # fmt: skip
     archived: Annotated[bool, Meta(description="The archived notes instead.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
@@ -268,7 +285,7 @@ _NOTE_EXAMPLE: dict[str, Any] = {
     },
     "valid_from": "2026-05-02T09:00:00Z", "valid_to": None, "pinned": False, "path": "agents/reviewer/notes/testing.md",
     "lines": [8, 8], "version": "5f1d7a84db22e8d6b2d5b1b6ad2b3c5a", "versions": 1,
-    "quarantined": False, "archived": False, "hidden": [],
+    "quarantined": False, "archived": False, "name": None, "hidden": [],
 }  # fmt: skip
 _STORED_EXAMPLE = {"action": "created", "note": _NOTE_EXAMPLE, "redacted": []}
 
@@ -282,18 +299,19 @@ ROUTES = (
         "POST", "/v1/notes", store_note,
         action=WRITE, scope="project", summary="keep a text; on a key that exists it becomes the current version",
         params=StoreNote, reads=JSON, example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
-        answers=Stored, status=201, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
+        answers=Stored, status=201, other_status=200, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}", get_note,
         action=READ, scope="project", summary="one note, as it is or as it was",
-        params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, verbs=("get",),
+        params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, problems=("not_found",),
+        verbs=("get",),
     ),
     Route(
         "PUT", "/v1/notes/{scope}/{key}", put_note,
         action=WRITE, scope="project", summary="write one note; with If-Match only over the version you saw",
         params=PutNote, reads=JSON, example={"text": "Use pytest."},
-        answers=Stored, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
+        answers=Stored, other_status=201, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", forget_note,
@@ -307,12 +325,13 @@ ROUTES = (
     Route(
         "GET", "/v1/notes/{scope}/{key}/history", list_versions,
         action=READ, scope="project", summary="every version of a note, newest first",
-        params=ListVersions, answers=VersionPage, verbs=("history",),
+        params=ListVersions, answers=VersionPage, problems=("not_found",), verbs=("history",),
     ),
     Route(
         "POST", "/v1/notes/{scope}/{key}/restore", restore_note,
         action=WRITE, scope="project", summary="bring back what was forgotten or archived",
-        params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, verbs=("restore",),
+        params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, problems=("not_found",),
+        verbs=("restore",),
     ),
     Route(
         "POST", "/v1/clear", clear_scope,

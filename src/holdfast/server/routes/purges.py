@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -11,7 +11,9 @@ from holdfast.errors import NotFound, Refused
 from holdfast.models import Receipt
 from holdfast.server.idempotency import Replay
 from holdfast.server.models import (
+    CLIENT_PATTERN,
     PAGE_LIMIT,
+    TEXT_PATTERN,
     Key,
     NextCursor,
     NoteScope,
@@ -32,14 +34,19 @@ class PurgeNote(OtherAgentRequest, kw_only=True):
 
 
 class Purge(OtherAgentRequest, kw_only=True):
+    schema_rules: ClassVar[dict[str, Any]] = {  # a text or a session
+        "if": {"required": ["text"]}, "then": {"not": {"required": ["session"]}}, "else": {"required": ["session"]},
+    }  # fmt: skip
     session: Annotated[
         str, Meta(description="The session whose transcript is to go.", min_length=1, max_length=500)
     ] | UnsetType = UNSET  # fmt: skip
-    client: Annotated[
-        str, Meta(description="Only as kept from this program.", min_length=1, max_length=100)
-    ] | UnsetType = UNSET  # fmt: skip
+    client: Annotated[str, Meta(description="Only as kept from this program.", pattern=CLIENT_PATTERN)] | UnsetType = UNSET
     text: Annotated[
-        str, Meta(description="The text, 12 characters or more, in every scope; the operator's alone.", min_length=1)
+        str,
+        Meta(
+            description="The text, 12 characters or more, in every scope; the operator's alone.", min_length=1,
+            extra_json_schema={"minLength": 12, "pattern": TEXT_PATTERN},
+        ),
     ] | UnsetType = UNSET  # fmt: skip
     files: Annotated[
         bool, Meta(description="With a text: also in files of agents, where a mark takes its place.")
@@ -124,6 +131,7 @@ ROUTES = (
     Route(
         "GET", "/v1/receipts/{id}", get_receipt,
         action=_PURGE, scope=ALL_SCOPES, summary="one receipt",
-        params=GetReceipt, answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True, verbs=("receipts",),
+        params=GetReceipt, answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True,
+        problems=("not_found",), verbs=("receipts",),
     ),
 )  # fmt: skip

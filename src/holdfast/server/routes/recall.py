@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.models import MODES, PARTS, RECALL_OPTIONS, SCOPES, SEARCH_MODES, SORTS, Answer
-from holdfast.server.models import AsOf, FilterType, KnownAt, ResponseModel, ScopedRequest, Tags, choices, or_none
+from holdfast.server.models import (
+    PATH_PATTERN,
+    AsOf,
+    FilterType,
+    KnownAt,
+    ResponseModel,
+    ScopedRequest,
+    Tags,
+    choices,
+    moment,
+    or_none,
+)
 from holdfast.server.route import ALL_SCOPES, JSON, READ, AuthorizedRequest, Route
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.read import Piece, Snippet
@@ -21,6 +32,10 @@ Amount = Annotated[
 
 
 class Recall(ScopedRequest, kw_only=True):
+    schema_rules: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"mode": {"const": "recent"}}, "required": ["mode"]},
+        "else": {"properties": {"query": {"pattern": r"\S"}}, "required": ["query"]},
+    }
     query: Annotated[
         str, Meta(description="What you want to know, in plain words. May be empty with mode recent.", max_length=10_000)
     ] = ""  # fmt: skip
@@ -46,7 +61,7 @@ class Recall(ScopedRequest, kw_only=True):
         Literal["note", "file", "turn", "fact"],
         choices("Only notes, files, facts, or turns of earlier sessions.", tuple(PARTS)),
     ] | UnsetType = UNSET  # fmt: skip
-    now: Annotated[str, Meta(description="When it is, for questions such as `last week`.")] | UnsetType = UNSET
+    now: Annotated[str, moment("When it is, for questions such as `last week`.")] | UnsetType = UNSET
     explain: Annotated[
         bool, Meta(description="Why each hit is where it is; with mode recent its date alone says.")
     ] | UnsetType = UNSET  # fmt: skip
@@ -62,7 +77,13 @@ class Search(ScopedRequest, kw_only=True):
 
 
 class Read(ScopedRequest, kw_only=True):
-    path: Annotated[str, Meta(description="The path, as hits cite it.", min_length=1)]
+    path: Annotated[
+        str,
+        Meta(
+            description="The path, as hits cite it.", min_length=1, max_length=1024,
+            extra_json_schema={"pattern": PATH_PATTERN},
+        ),
+    ]  # fmt: skip
     first_line: LineNumber = msgspec.field(name="from", default=1)
     lines: Annotated[int, Meta(description="So many lines.", ge=1, le=10**9)] | UnsetType = UNSET
 

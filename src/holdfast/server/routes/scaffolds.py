@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -10,10 +10,14 @@ from holdfast.models import SCOPES
 from holdfast.server.idempotency import REPLAY_WHOLE
 from holdfast.server.models import ReadScope, ScopedRequest, ScopeName, choices
 from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Route
-from holdfast.verbs.scaffold import Scaffolded
+from holdfast.verbs.scaffold import Scaffolded, list_scaffolds
 from holdfast.verbs.scaffold.boot import Boot
 
-ScaffoldName = Annotated[str, Meta(description="Which one, such as `wiki` or `continuity`.", min_length=1, max_length=60)]
+if TYPE_CHECKING:
+    _AnyScaffold = str
+else:
+    _AnyScaffold = Literal[tuple(list_scaffolds())]
+ScaffoldName = Annotated[_AnyScaffold, choices("Which one.", tuple(list_scaffolds()))]
 
 
 class MakeScaffold(ScopedRequest, kw_only=True):
@@ -40,7 +44,9 @@ def make_boot(request: AuthorizedRequest, params: MakeBoot) -> Boot:
     """Return the start-up text. To have scaffolds made first the caller must be allowed to write, a decision of its own."""
     if params.scaffolds:
         scope = "agent" if params.scope is UNSET else params.scope
-        request.gateway.gate.allow(request.caller, WRITE, scope, route=request.route.name, request=request.id)
+        request.gateway.gate.allow(
+            request.caller, WRITE, scope, named=request.named, route=request.route.name, request=request.id
+        )
         request.target.must_name(scope)
     return request.memory.boot(**params.given("scope", "cap", "scaffolds"))
 

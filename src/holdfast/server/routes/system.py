@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.errors import Denied, HoldfastError
-from holdfast.server import openapi, problem
+from holdfast.errors import Denied
+from holdfast.server import gauges, metrics, openapi, problem
 from holdfast.server.models import RequestModel, ResponseModel
 from holdfast.server.problem import Problem
 from holdfast.server.route import AuthorizedRequest, Reply, Route
@@ -34,7 +34,7 @@ def get_metrics(request: AuthorizedRequest, params: RequestModel) -> Reply:
     gateway = request.gateway
     if gateway.config_of(request.caller) != gateway.config():
         raise Denied("what this process counts is about every tenant", "Whoever runs it asks with a token of their own")
-    return Reply(body=gateway.metrics.render(gateway.gate.unrecorded).encode())
+    return Reply(body=gauges.render(gateway).encode(), headers={"content-type": metrics.MEDIA_TYPE})
 
 
 async def get_health(request: Request) -> Health:
@@ -42,12 +42,12 @@ async def get_health(request: Request) -> Health:
 
 
 async def get_readiness(request: Request) -> Any:
-    """Answer 503 while the ledger cannot be read, so that a load balancer sends requests elsewhere."""
+    """Answer 503 while no token can be looked up or no memory written, so that a load balancer sends requests elsewhere."""
     pipeline = request.app.state.pipeline
-    try:
-        await pipeline.threads(pipeline.gateway.check_ready)
-    except HoldfastError as error:
-        return Reply(body={"status": error.code}, status=503, headers={"retry-after": "1"})
+    problems = await pipeline.threads(pipeline.gateway.health.find_problems)
+    if problems:
+        first = next(iter(problems.values()))
+        return Reply(body={"status": first.code}, status=503, headers={"retry-after": "1"})
     return Health(status="ok")
 
 
@@ -76,10 +76,15 @@ ROUTES = (
         "GET", "/healthz", get_health,
         action="", summary="whether the process lives", answers=Health, answer_example={"status": "ok"},
     ),
-    Route("GET", "/readyz", get_readiness, action="", summary="whether it can answer: its ledger can be read", answers=Health),
+    Route(
+        "GET", "/readyz", get_readiness,
+        action="", summary="whether it can answer: tokens can be looked up, and memory can be written", answers=Health,
+        other_status=503,
+    ),
     Route("GET", "/openapi.json", get_openapi, action="", summary="this API, as OpenAPI 3.1", answers=dict),
     Route(
         "GET", "/problems/{code}", get_problem,
         action="", summary="what a problem's type means", params=GetProblem, answers=ProblemMeaning,
+        problems=("no_route",),
     ),
 )  # fmt: skip

@@ -10,9 +10,10 @@ from holdfast.api import pagination
 from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
 from holdfast.models import Forgotten, Note, Scope
-from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE
+from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, note_reply
 from holdfast.server.models import (
     PAGE_LIMIT,
+    PRINTABLE_PATTERN,
     Key,
     NextCursor,
     NoteScope,
@@ -23,7 +24,7 @@ from holdfast.server.models import (
     ResponseModel,
     ScopedRequest,
 )
-from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Route
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.forget_source import Swept
 from holdfast.verbs.trace import Trace
 
@@ -57,6 +58,7 @@ class ForgetSource(ScopedRequest, kw_only=True):
             description="An address or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
             min_length=1,
             max_length=2000,
+            extra_json_schema={"pattern": PRINTABLE_PATTERN},
         ),
     ]
     revert: Annotated[
@@ -95,8 +97,8 @@ def _check_agent_exists(request: AuthorizedRequest, agent: str) -> None:
             raise
 
 
-def approve_note(request: AuthorizedRequest, params: ReviewNote) -> Note:
-    return request.memory.approve(params.key, scope=params.scope, expected=params.version)
+def approve_note(request: AuthorizedRequest, params: ReviewNote) -> Reply:
+    return note_reply(request.memory.approve(params.key, scope=params.scope, expected=params.version))
 
 
 def reject_note(request: AuthorizedRequest, params: ReviewNote) -> Forgotten:
@@ -118,30 +120,30 @@ ROUTES = (
         "GET", "/v1/review", list_quarantined,
         action=_REVIEW, scope=ALL_SCOPES,
         summary="what is in quarantine: too little trusted to be told, and approved by nobody",
-        params=ListQuarantined, answers=QuarantinePage, may_name_agent=True, verbs=("review",),
+        params=ListQuarantined, answers=QuarantinePage, may_name_agent=True, problems=("not_found",), verbs=("review",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/approve", approve_note,
         action=_REVIEW, scope="project", summary="let the text that you read be told; a person's to do",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
-        answers=Note, may_name_agent=True, replay=REPLAY_NOTE, verbs=("approve",),
+        answers=Note, may_name_agent=True, replay=REPLAY_NOTE, problems=("not_found",), verbs=("approve",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/reject", reject_note,
         action=_REVIEW, scope="project", summary="forget a note that you read; a person's to do",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
-        answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, verbs=("reject",),
+        answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("reject",),
     ),
     Route(
         "GET", "/v1/trace/{scope}/{key}", trace_note,
         action=READ, scope="project",
         summary="where a note came from, to whom it was told, what was made from it, and what people decided",
-        params=TraceNote, answers=Trace, may_name_agent=True, verbs=("trace",),
+        params=TraceNote, answers=Trace, may_name_agent=True, problems=("not_found",), verbs=("trace",),
     ),
     Route(
         "POST", "/v1/forget-source", forget_source,
         action=WRITE, scope=ALL_SCOPES, summary="forget all that came from a source, be it by way of other notes",
         params=ForgetSource, reads=JSON, example={"source": "https://blog.example/post", "dry_run": True},
-        answers=Swept, replay=REPLAY_WHOLE, verbs=("forget_source",),
+        answers=Swept, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("forget_source",),
     ),
 )  # fmt: skip

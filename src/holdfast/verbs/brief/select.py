@@ -7,8 +7,9 @@ turns that are relevant to it and that the session has not been shown whole.
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.context import usage
-from holdfast.errors import Busy, HoldfastError
+from holdfast.errors import Busy, HoldfastError, Template, command
 from holdfast.safety import validate
 from holdfast.verbs.brief import render
 
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.context.caller import Context
+    from holdfast.errors import Wording
     from holdfast.models import Fact, Note, Scope
     from holdfast.verbs.brief.relevance import Match
     from holdfast.verbs.brief.render import Brief, Composed, NoteView, ScopeView, Why
 
 STANDING = ("user", "feedback")  # types of notes that are shown first and whole
-_NEWEST = 200  # notes of a scope that a start briefing chooses from
+_NEWEST = 200  # notes of a scope that a start briefing chooses from, and that a dispatch reads at a time
+_MAX_READ_CHARS = 32 * 1024 * 1024  # of notes that a dispatch reads to choose from
 _MAX_STANDING = 100
 _MAX_FACTS = 1000  # facts that a start briefing chooses from
 _OVERVIEW_CHARS = 64 * 1024  # of an overview: no briefing shows more
-_TRUSTED = 0  # only notes that are not in quarantine
+_TRUSTED, _QUARANTINED = 0, 1  # only notes that are not in quarantine, only those that are
 _USE_RANKS = 3  # ranks by which a note moves up for each doubling of its uses and revisions,
 _BRANCH_RANKS = 30  # and if it is named after the branch
 _MAX_DOUBLINGS = 4
@@ -111,12 +114,12 @@ def _compose_start(
         views.append(render.ScopeView(scope.kind, tuple(prose), count, _overviews(context, scope, now, stale)))
     fact_view = render.FactView(tuple(statements.values()), len(facts), len(facts) == _MAX_FACTS)
     budget = render.Budget(config.brief_entries, config.brief_scope_chars, min(config.brief_total_chars, _max_chars(cap)))
-    composed = _drop_if_over(render.compose_start(views, fact_view, budget), cap)
+    composed = _drop_if_over(render.compose_start(views, fact_view, budget, context.words), cap)
     if remember:
         claimed = _record_shown(context, _shown_notes(composed, facts_only, statements), new_context, first)
         if others := {view.id for view in composed.whole} - claimed:
             left = [_without_notes(view, others) for view in views]
-            composed = _drop_if_over(render.compose_start(left, fact_view, budget), cap)
+            composed = _drop_if_over(render.compose_start(left, fact_view, budget, context.words), cap)
             _record_shown(context, [view for view in composed.whole if view.id not in claimed])  # there was room for more
     shown = _shown_notes(composed, facts_only, statements)
     result = composed.brief
@@ -124,7 +127,7 @@ def _compose_start(
         result = result.replace(shown=tuple([render.name_of(view) for view in shown]))
     if explain:
         notes = [note for scope in scopes for note in _list_notes(context, scope)]
-        return result.replace(why=_explain_start(notes, composed, {view.id for view in shown}, now))
+        return result.replace(why=_explain_start(context, notes, composed, {view.id for view in shown}, now))
     return result
 
 
@@ -214,20 +217,22 @@ def _without_notes(view: ScopeView, ids: set[str]) -> ScopeView:
     return view.replace(notes=left, total=view.total - len(view.notes) + len(left))
 
 
-def _overviews(context: Context, scope: Scope, now: str, stale: set[str]) -> tuple[tuple[str, str], ...]:
+def _overviews(
+    context: Context, scope: Scope, now: str, stale: set[str], most_chars: int = _OVERVIEW_CHARS
+) -> tuple[tuple[str, str], ...]:
     """Return path and text of the pages that give an overview of a scope's files, without facts that no longer hold, and
-    without pages that would bring back a purged text."""
+    without pages that would bring back a purged text. At most `most_chars` of each may be shown."""
     from holdfast.verbs.read import overviews
 
-    pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, page.text)]
+    pages = [page for page in overviews(context.store, scope) if not _may_be_purged(context, scope, page.text)]
     current = [(page.path, _current(page.text, f"{scope.folder}/{page.path}", 1, now, stale)) for page in pages]
-    return tuple([(path, validate.hide_secrets(text[:_OVERVIEW_CHARS]) + text[_OVERVIEW_CHARS:]) for path, text in current])
+    return tuple([(path, validate.hide_secrets(text[:most_chars]) + text[most_chars:]) for path, text in current])
 
 
-def _may_be_purged(context: Context, text: str) -> bool:
-    """Return whether this text was purged, or the ledger cannot say now."""
+def _may_be_purged(context: Context, scope: Scope, text: str) -> bool:
+    """Return whether this text was purged from the scope, or the ledger cannot say now."""
     try:
-        return bool(context.purge_filter.find_receipt("", [text]))
+        return bool(context.purge_filter.find_receipt(scope.folder, [text]))
     except Busy:
         return True
 
@@ -274,7 +279,7 @@ def _shown_key(note: Note) -> str:
     return note.key if is_ours else validate.redact_or_withhold(note.key)[0]
 
 
-def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
+def _explain_start(context: Context, notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
     """Explain every note of the scopes, including ended ones; `stated` are those whose facts are all shown."""
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
@@ -283,7 +288,7 @@ def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now:
         if note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
-            why = _explain_quarantine(note)
+            why = _explain_quarantine(note, context.words)
         elif id in whole:
             shown, why = True, _explain_whole(note, now)
         elif id in stated:
@@ -296,14 +301,74 @@ def _explain_start(notes: list[Note], composed: Composed, stated: set[str], now:
     return tuple(reasons)
 
 
-def _explain_quarantine(note: Note) -> str:
-    return f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet (`holdfast review`)"
+def _explain_quarantine(note: Note, words: Wording) -> str:
+    came = f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet ("
+    return Template(came, command("review"), ")").render(words)
 
 
 def _explain_whole(note: Note, now: str) -> str:
     why = "pinned" if note.pinned else f"a {note.type} note" if note.type in STANDING else "among the most useful notes"
     later = f"; not true before {note.valid_from[:10]}, and says so" if note.valid_from > now else ""
     return f"shown whole: {why}, updated {note.updated[:10]}{later}"
+
+
+# --- everything, for a dispatch -----------------------------------------------------------------------------------------
+
+
+def compose_everything(context: Context, chars: int) -> Composed:
+    """Compose all notes, facts of files and overviews of the caller's scopes in at most `chars` characters.
+
+    Notes are shown as they are, facts included. What has no room is counted in the last line. Nothing counts as shown."""
+    now, scopes = dates.now(), context.visible_scopes(None)
+    folders = tuple([scope.folder for scope in scopes])
+    context.refresh(folders)
+    candidates, facts, stale = context.query(
+        lambda: (
+            [_read_candidates(context, scope, now, chars) for scope in scopes],
+            context.index.find_newest_facts(folders, now, _MAX_FACTS),
+            context.index.find_stale_lines(folders, now),
+        )
+    )
+    views = []
+    for scope, found in zip(scopes, candidates, strict=True):
+        shown = [_view(note, now, stale, found.unsafe) for note in _order_by_use(context, found.notes, set())]
+        pages = _overviews(context, scope, now, stale, max(chars, _OVERVIEW_CHARS))
+        views.append(
+            render.ScopeView(
+                scope=scope.kind, notes=tuple(shown), total=found.total, overviews=pages, quarantined=found.quarantined
+            )
+        )
+    statements = tuple([_statement(fact) for fact in facts if "/files/" in fact.path])  # those of notes are in the notes
+    fact_view = render.FactView(statements, len(statements), len(facts) == _MAX_FACTS)
+    return render.compose_start(views, fact_view, render.Budget(total_chars=chars, everything=True), context.words)
+
+
+class _Candidates(Record):
+    """The notes of a scope that a dispatch chooses from, and the numbers of all that hold now and of those in quarantine."""
+
+    notes: list[Note]
+    total: int
+    quarantined: int
+    unsafe: frozenset[str]  # paths of those that seem to hold a secret
+
+
+def _read_candidates(context: Context, scope: Scope, now: str, chars: int) -> _Candidates:
+    """Read notes, pinned and newest first, until there are enough to fill `chars` characters twice."""
+    folder, index = (scope.folder,), context.index
+    page = index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)
+    notes, read, fitting = list(page), 0, 0
+    while len(page) == _NEWEST and fitting < 2 * chars and read < _MAX_READ_CHARS:
+        read += sum([len(note.text) for note in page])
+        fitting += sum([len(note.text) for note in page if len(note.text) <= chars])
+        page = index.list_notes_after(page[-1], folder, type=None, tags=(), most=_NEWEST, only=_TRUSTED)
+        notes += [note for note in page if not (note.valid_to and note.valid_to <= now)]
+    for type in STANDING if len(page) == _NEWEST else ():
+        notes += index.list_notes(folder, type=type, most=_MAX_STANDING, now=now, only=_TRUSTED)
+    return _Candidates(
+        notes=list({note.path: note for note in notes}.values()), total=index.count_notes(folder, now, _TRUSTED),
+        quarantined=index.count_notes(folder, now, _QUARANTINED),
+        unsafe=index.find_exposed_notes(folder) if notes else frozenset(),
+    )  # fmt: skip
 
 
 # --- with a prompt ----------------------------------------------------------------------------------------------------
@@ -317,12 +382,12 @@ def _compose_for_prompt(
     matched, new = _read_matches(context, matches, prompt, now, shown_before)
     new += [view for view in _file_facts(context, prompt, now) if view.id not in shown_before]
     more = len(matches) - len(matched)
-    composed = _drop_if_over(render.compose_for_prompt(new, more, chars), cap)
+    composed = _drop_if_over(render.compose_for_prompt(new, more, chars, context.words), cap)
     shown = [view for view in composed.whole if not view.partial]
     claimed = _record_shown(context, shown) if remember else {view.id for view in shown}
     if not again and len(claimed) < len(shown):  # another hook of this session got the same prompt
         left = [view for view in new if view.id in claimed]
-        composed = _drop_if_over(render.compose_for_prompt(left, more, chars), cap)
+        composed = _drop_if_over(render.compose_for_prompt(left, more, chars, context.words), cap)
     if explain:
         return composed.brief.replace(why=_explain_prompt(context, matched, new, composed, now))
     return composed.brief
@@ -405,13 +470,12 @@ def _view_with_facts(context: Context, note: Note, prompt: str, now: str, unsafe
     current.sort(key=lambda fact: -len(words.intersection(tokenizer.index_terms(f"{fact.label} {fact.value}"))))
     text = "\n".join([statements[fact.path, fact.line] for fact in current[:_MAX_STATEMENTS]])
     more = len(current) - _MAX_STATEMENTS
-    text += f"\n{more} more facts: `holdfast facts`" if more > 0 else ""
+    text += Template(f"\n{more} more facts: ", command("facts")).render(context.words) if more > 0 else ""
     return view.replace(text=text, partial=more > 0) if current else None
 
 
 def _excerpt(context: Context, match: Match) -> NoteView | None:
     """Return the turns around one that answers, each whole: the one that matched, then those after and before it that fit."""
-    from holdfast.safety.trust import ROLES
     from holdfast.verbs.history import expand
 
     try:
@@ -424,12 +488,12 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
     room, taken = max(_EXCERPT_CHARS, min(len(turns[at].text), _LONGEST_TURN)), {}
     for number in [at, *range(at + 1, len(turns)), *range(at - 1, -1, -1)]:
         turn = turns[number]
-        if number != at and (turn.role in ("tool", "system") or ROLES[turn.role] in context.config.quarantine):
+        if number != at and (turn.role in ("tool", "system") or turn.origin in context.config.quarantine):
             continue
         text = validate.hide_secrets(turn.text).strip()
         is_small_talk = len(text.split()) < 4 and number != at
         if not is_small_talk and len(text) <= room:
-            taken[number] = f"{turn.speaker or turn.role}: {text}"
+            taken[number] = f"{turn.spoken_by}: {text}"
             room -= len(text)
     if at not in taken:
         return None
@@ -460,7 +524,7 @@ def _explain_prompt(
         elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
-            why = _explain_quarantine(note)
+            why = _explain_quarantine(note, context.words)
         else:
             why = "does not bear on the prompt"
         reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", id in whole, why))

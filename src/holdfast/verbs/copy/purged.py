@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.formats import transcript
+from holdfast.formats import history_file, transcript
+from holdfast.formats.note_file import replace_invalid
 from holdfast.formats.versions import list_versions, parse_note
 
 TYPE_CHECKING = False
@@ -28,12 +29,15 @@ class PurgedContent:
         """Return the id of the receipt of the purge that removed this document; "" if it was not purged."""
         if not self._ledgers or (part == "files" and b"\0" in content.data):
             return ""
-        path, texts = "", [content.data.decode("utf-8", "replace")]
-        if part != "files":
+        place, texts = scope, [content.data.decode("utf-8", "replace")]
+        if part == "history":
+            place = f"{scope}/notes/{history_file.parse(content.data, name).note}"
+            texts = [replace_invalid(older.version.text) for older in history_file.older_versions(content.data, name)]
+        elif part != "files":
             key = name.removesuffix(".md")
-            path = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
+            place = f"{scope}/notes/{key if part == 'notes' else key.rpartition('--')[0]}"
             texts = [version.text for version in list_versions(parse_note(content.data, content.modified))]
-        found = [purges.find_receipt(text, ended=True, path=path) for purges in self._ledgers for text in texts]
+        found = [purges.find_receipt(text, ended=True, place=place) for purges in self._ledgers for text in texts]
         return next(filter(None, found), "")
 
     def replace_turns(self, lines: Iterator[bytes]) -> Iterator[tuple[bytes, str]]:

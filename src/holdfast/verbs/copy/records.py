@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.ledger.audit import AuditRow
+    from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.transfer import Row, Table
     from holdfast.models import Progress
     from holdfast.verbs.copy.endpoints import Endpoint
@@ -28,6 +29,8 @@ class RecordsCopy:
         self._old, self._new, self._progress = old, new, progress
         self._missing: list[tuple[Table, list[Row]]] = []
         self._begun = AuditMark(0, "")  # the last row of the audit that the target has already
+        self._checkpoint: Checkpoint | None = None  # where the chain has to begin in the target, which has none yet
+        self._first_row = 1  # of the audit, which both have: older ones may have been removed from one of them
         self.total = self.copied = self.audit = self.verified = 0
 
     def find_conflicts(self) -> Iterator[str]:
@@ -42,10 +45,15 @@ class RecordsCopy:
 
     def _compare_audit(self) -> Iterator[str]:
         """Yield the first row where the target's audit is not the beginning of the source's: two chains cannot be joined."""
-        head = self._new.ledger.audit.read_last() or AuditMark(0, "")
-        theirs = iter(self._new.ledger.audit.iterate_rows())
+        mine, other = _read_removed(self._old), _read_removed(self._new)
+        head = self._new.ledger.audit.read_last() or other
+        if head.count == 0 and mine.count:
+            self._checkpoint, head = self._old.ledger.audit.read_checkpoint(), mine
+        self._begun = mine if mine.count > other.count else other
+        self._first_row = self._begun.count + 1
+        theirs = iter(self._new.ledger.audit.iterate_rows(self._first_row))
         tenant = self._new.ledger.tenant
-        for row in self._old.ledger.audit.iterate_rows():
+        for row in self._old.ledger.audit.iterate_rows(self._first_row):
             if tenant and row.tenant != tenant:
                 raise Conflict(
                     f"the audit is that of tenant {row.tenant!r}, and its chain holds only there",
@@ -56,7 +64,7 @@ class RecordsCopy:
                     yield f"audit row {row.number}"
                     return
                 self._begun = AuditMark(row.number, row.hash)
-        if self._begun.count != head.count:
+        if self._begun != head:
             yield f"audit row {self._begun.count + 1}"
 
     def copy_missing(self) -> None:
@@ -73,6 +81,8 @@ class RecordsCopy:
 
     def _copy_audit(self) -> None:
         end, added = self._begun, 0
+        if self._checkpoint is not None:
+            end = self._new.ledger.transfer.begin_audit_after(self._checkpoint)
         batch: list[AuditRow] = []
         for row in self._old.ledger.audit.iterate_rows(self._begun.count + 1):
             batch.append(row)
@@ -91,13 +101,19 @@ class RecordsCopy:
             missing, others = _compare(table, mine, theirs)
             yield from [f"{table.name} {row[0]!s}" for row in (*missing, *others)]
             self.verified += len(mine)
-        theirs_too = iter(self._new.ledger.audit.iterate_rows())
-        for row in self._old.ledger.audit.iterate_rows():
+        theirs_too = iter(self._new.ledger.audit.iterate_rows(self._first_row))
+        for row in self._old.ledger.audit.iterate_rows(self._first_row):
             if next(theirs_too, None) != row:
                 yield f"audit row {row.number}"
                 return
             self.audit += 1
         self.verified += self.audit
+
+
+def _read_removed(endpoint: Endpoint) -> AuditMark:
+    """Return the last row that was removed from an audit."""
+    checkpoint = endpoint.ledger.audit.read_checkpoint()
+    return AuditMark(checkpoint.number, checkpoint.hash) if checkpoint else AuditMark(0, "")
 
 
 def _compare(table: Table, mine: list[Row], theirs: list[Row]) -> tuple[list[Row], list[Row]]:

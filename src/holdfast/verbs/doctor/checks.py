@@ -16,7 +16,7 @@ from holdfast.formats import facts, note_file
 from holdfast.formats.frontmatter import parse_file_header
 from holdfast.models import Problem, Scope
 from holdfast.verbs import projects, purge, render
-from holdfast.verbs.doctor import permissions, secrets
+from holdfast.verbs.doctor import history, permissions, secrets
 from holdfast.verbs.doctor.fixes import fixes_for, hide_secrets, is_disk_full
 from holdfast.verbs.read import WIKI_INDEX, overviews
 
@@ -83,6 +83,7 @@ def _check_home(context: Context) -> list[Problem]:
             partial(secrets.problems, context),
             partial(_check_projects, context, fixes),
             partial(_check_facts, context, fixes, scopes),
+            partial(history.problems, context, scopes),
         ]
     found = [problem for check in checks for problem in _run(check)]
     return problems + [problem for problem in found if not read_only or problem.code not in _CAUSED_BY_READ_ONLY]
@@ -111,6 +112,7 @@ def _check_postgres(context: Context) -> list[Problem]:
         problems += _check_files(context, fixes, scopes) + _check_trees(context, fixes, scopes)
         problems += _check_index_rows(context, fixes, scopes) + _check_ledger(context, fixes)
         problems += _check_embedder(context, fixes) + secrets.problems(context) + _check_facts(context, fixes, scopes)
+        problems += history.problems(context, scopes)
     except HoldfastError as error:  # unreachable from the start, or since then
         store = f"{hide_password(config.store or '')} (tenant {config.tenant})"
         problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, store))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.verbs.doctor.fixes import Fixes
 
-_PARTS = ("notes", "files", "transcripts", "trash", "archive")  # of a scope
+_PARTS = ("notes", "history", "files", "transcripts", "trash", "archive")  # of a scope
 _PARENTS = ("shelf", "shelf/projects", "shelf/agents", "shelf/sessions")  # folders that contain scopes
 _LOCKS = ("run", "run/locks")
 _READABLE = os.R_OK | os.X_OK

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from holdfast.errors import HoldfastError, TooLarge
 from holdfast.formats import transcript, versions
+from holdfast.formats.history_file import parse_history_id
 from holdfast.formats.note_file import replace_invalid
-from holdfast.models import Problem, Scope
+from holdfast.models import Problem
 from holdfast.safety import secrets
 from holdfast.safety.hidden_chars import remove_hidden
 from holdfast.safety.secrets.prefilter import is_surely_clean
+from holdfast.store import note_history
 from holdfast.verbs.doctor.fixes import fixes_for, hide_secrets
 
 TYPE_CHECKING = False
@@ -27,7 +29,7 @@ _TOO_LONG = "it is too long to tell"
 
 class _File(NamedTuple):
     scope: str
-    part: str  # notes, files, transcripts
+    part: str  # notes, history, files, transcripts
     name: str
 
     @property
@@ -102,7 +104,7 @@ def _search_file(context: Context, file: _File) -> _Finding | None:
         hits = secrets.find_secrets(text)
     except TooLarge:
         return _Finding(file, 0, _TOO_LONG)
-    if not hits or (file.part == "notes" and _is_allowed(context, file, {hit.rule for hit in hits})):
+    if not hits or (file.part in ("notes", note_history.PART) and _is_allowed(context, file, {hit.rule for hit in hits})):
         return None
     return _Finding(file, text.count("\n", 0, hits[0].start) + 1, secrets.describe(text, hits))
 
@@ -111,6 +113,9 @@ def _list_files(context: Context, scope: str) -> Iterator[_File]:
     for entry in context.store.entries(scope, "notes"):
         if entry.regular and entry.name.endswith(".md"):
             yield _File(scope, "notes", entry.name)
+    for entry in context.store.entries(scope, note_history.PART):
+        if entry.regular:
+            yield _File(scope, note_history.PART, entry.name)
     for entry in context.store.tree(scope, 0).entries():
         if entry.regular:
             yield _File(scope, "files", entry.name)
@@ -119,7 +124,7 @@ def _list_files(context: Context, scope: str) -> Iterator[_File]:
 def _visible_text(context: Context, file: _File) -> str:
     """Return a file's text without hidden characters, which must not hide a secret; "" if it cannot be read."""
     try:
-        if file.part == "notes":
+        if file.part in ("notes", note_history.PART):
             content = context.store.read_file(file.scope, file.part, file.name)
         else:
             content = context.store.tree(file.scope, 0).read(tuple(file.name.split("/")))
@@ -130,11 +135,13 @@ def _visible_text(context: Context, file: _File) -> str:
 
 def _is_allowed(context: Context, file: _File, rules: set[str]) -> bool:
     """Return whether a person allowed this note to keep secrets of these rules."""
-    content = context.store.read_file(file.scope, "notes", file.name)
+    content = context.store.read_file(file.scope, file.part, file.name)
     if content is None:
         return True
-    parsed = versions.parse_note(content.data, content.modified)
-    id = versions.to_note(Scope.of_folder(file.scope), file.name[:-3], parsed).id
+    if file.part == note_history.PART:
+        id = parse_history_id(file.name).partition("~")[0]
+    else:
+        id = versions.parse_note(content.data, content.modified).header.id
     decisions = context.ledger.decisions.list(id) if id else []
     allowed = [one.detail.get("rules", "") for one in decisions if one.action == "secret-allowed"]
     return rules <= {rule for names in allowed for rule in names.split(", ")}

@@ -35,10 +35,14 @@ class PurgeJob:
     """
 
     def __init__(
-        self, context: Context, *, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = ""
-    ) -> None:
+        self, context: Context, *, kind: str, what: str, key: str = "", scope: Scope | None = None, retry: str = "",
+        folders: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         self.context, self.what, self.key, self.scope = context, what, key, scope
         self.kind = kind  # note, turns (a note and the turns that say it), session, text
+        # The folders of the scopes where the text is refused from now on. A person's purge refuses it everywhere (None): an
+        # agent decides for its own scopes only, and what others write is not its to forbid.
+        self.folders: tuple[str, ...] | None = None if context.origin == "user" else tuple(dict.fromkeys(folders))
         self.retry = retry  # the command line that purges it again, where that needs no word of the text
         self.id = new_id(int(dates.clock() * 1000))
         self.marks: list[str] = []  # digests by which a later purge of the same thing is recognised
@@ -65,18 +69,32 @@ class PurgeJob:
 
     # --- keep it from being stored again ----------------------------------------------------------------------------
 
+    def cover(self, folder: str) -> bool:
+        """Add a folder to those where the text is refused; return whether it is new: then refuse the text again for it."""
+        if self.folders is None or folder in self.folders:
+            return False
+        self.folders = (*self.folders, folder)
+        return True
+
+    def _is_covered(self, path: str) -> bool:
+        """Return whether a file is in a scope where the text is refused."""
+        return self.folders is None or any(path.startswith(f"shelf/{folder}/") for folder in self.folders)
+
     def allow_shared_lines(self, own_paths: Iterable[str]) -> None:
-        """Find the lines that other notes and files say too: writers must not be refused for them."""
+        """Find the lines that other notes and files of these scopes say too: writers must not be refused for them."""
         patterns, own = self._verifier.make_patterns(self.texts, []), set(own_paths)
-        paths = [path for path in self._verifier.list_files("shelf") if path not in own and _is_prose(path)]
+        paths = [path for path in self._list_prose() if path not in own]
         self._allowed |= self._lines_said_in(self._verifier.scan(paths, patterns).matches)
 
     def allow_shared_turns(self, turns: Iterable[str]) -> None:
         """Find the turns that a note or a file says too, as a whole or as a line."""
         wanted = {fold_text(text) for text in turns}
-        paths = [path for path in self._verifier.list_files("shelf") if _is_prose(path)] if wanted else []
-        for text in self._verifier.read_texts(paths):
+        for text in self._verifier.read_texts(self._list_prose() if wanted else []):
             self._allowed |= wanted & {fold_text(text), *long_lines(text)}
+
+    def _list_prose(self) -> list[str]:
+        """Return the notes and files of the scopes where the text is refused."""
+        return [path for path in self._verifier.list_files("shelf") if _is_prose(path) and self._is_covered(path)]
 
     def _lines_said_in(self, paths: Iterable[str]) -> set[str]:
         """Return those of the purged lines and whole texts, folded, that these files say."""
@@ -98,7 +116,7 @@ class PurgeJob:
         purges = self.context.ledger.purges
         refused = [text for text in texts if fold_text(text) not in self._allowed]
         refused_lines = [line for line in lines if line not in self._allowed]
-        wanted = [*purges.digests(refused, refused_lines), *digests, *self.marks]
+        wanted = [*purges.digests(refused, refused_lines, folders=self.folders), *digests, *self.marks]
         self._earlier_receipts |= purges.find_receipt_ids(self.marks) - {self.id}
         new = [digest for digest in wanted if digest not in self._recorded]
         if new or not self._recorded:
@@ -171,7 +189,7 @@ class PurgeJob:
         terms = [term for text in self.texts for term in tokenizer.index_terms(text)]
         remaining = self.context.query(lambda: self.context.index.find_orphaned_terms(terms))
         if remaining:
-            what = f"{len(remaining)} of its words are still in the dictionary; `holdfast reindex`"
+            what = f"{len(remaining)} of its words are still in the dictionary; rebuild the index"
             self.pending.append(("index.db", what))
         else:
             self.checks.append("the index's dictionaries asked for each of its words: none is there that nothing else says")
@@ -196,7 +214,8 @@ class PurgeJob:
             self._report_searched(patterns, len(files), elsewhere)
         said_by = [path for path in prose if not _is_prose(path) or self._lines_said_in([path])]
         self._also_said_by = said_by[:_MAX_PATHS_NAMED]
-        self._allow_again(self._lines_said_in([path for path in prose if _is_prose(path)]) - self._allowed)
+        covered = [path for path in prose if _is_prose(path) and self._is_covered(path)]
+        self._allow_again(self._lines_said_in(covered) - self._allowed)
         return remaining
 
     def _is_shared_vector(self, patterns: Patterns, number: int) -> bool:
@@ -221,13 +240,16 @@ class PurgeJob:
         """Drop the digests of lines that turn out to be said by other notes."""
         if lines:
             self._allowed |= lines
-            self.context.ledger.purges.delete_digests(self.context.ledger.purges.digests((), lines))
+            purges = self.context.ledger.purges
+            purges.delete_digests(purges.digests((), lines, folders=self.folders))
 
     # --- the receipt ------------------------------------------------------------------------------------------------
 
     def finish(self, tracked: Iterable[str]) -> Receipt:
         """Store the receipt, masked, and return it as it is; `tracked` are the paths that a git history may still contain."""
         self.beyond_reach += self._verifier.find_other_copies(tracked, self._verifier.make_patterns(self.texts, []))
+        if self.folders is not None:
+            self.checks.append(f"refused from now on in {', '.join(self.folders)}; other scopes may store it")
         receipt, purges = self._make_receipt("pending" if self.pending else "done"), self.context.ledger.purges
         purges.save_receipt(self.id, self._stored_form(receipt))
         for id in sorted(self._earlier_receipts):
@@ -257,8 +279,9 @@ class PurgeJob:
             fixed_lines=self._verifier.unreachable,
         )  # fmt: skip
         left = [("" if mask.hides(path) else path, mask.mask_line(why)) for path, why in dict.fromkeys(self.pending)]
-        named = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
-        return {**mask.mask_receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **named}
+        more = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
+        more |= {"folders": list(self.folders)} if self.folders is not None else {}
+        return {**mask.mask_receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **more}
 
 
 def render_files_again(context: Context) -> tuple[list[str], list[str]]:

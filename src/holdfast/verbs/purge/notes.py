@@ -8,6 +8,7 @@ from holdfast.context.usage import path_usage_id
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.formats.versions import list_versions, parse_note
 from holdfast.models import Receipt, Scope
+from holdfast.store import note_history
 from holdfast.store.interface import Changed
 from holdfast.store.layout import parse_trashed_key
 from holdfast.verbs.purge import transcripts as transcript_purge
@@ -17,6 +18,7 @@ from holdfast.verbs.purge.resume import mark_of_note
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
+    from holdfast.formats.versions import ParsedNote
     from holdfast.store.interface import FileContent, Store
 
 _ATTEMPTS = 1000
@@ -35,14 +37,17 @@ class _File(NamedTuple):
 def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: bool) -> Receipt:
     """Purge the note of this key from these scopes, with `transcripts` also the turns that say it; return the receipt."""
     job = PurgeJob(
-        context, kind="turns" if transcripts else "note", what=f"the note {key} in {scopes[0]}", key=key, scope=scopes[0]
-    )
+        context, kind="turns" if transcripts else "note", what=f"the note {key} in {scopes[0]}", key=key, scope=scopes[0],
+        folders=[scope.folder for scope in context.visible_scopes(scopes[0].kind)],  # also other ids of the same project
+    )  # fmt: skip
     job.note_marks = [mark_of_note(context, scope, key) for scope in scopes]
     context.refresh(tuple([scope.folder for scope in scopes]), archived=True)
-    _collect_texts(job, _read_files(context.store, scopes, key))
+    contents = _read_files(context.store, scopes, key)
+    _collect_texts(job, contents)
     if transcripts:  # if interrupted, it is finished by another purge of the same note or text
         job.marks, job.retry = [context.ledger.purges.digest_target(text) for text in job.texts], "purge --text -"
-    job.allow_shared_lines([f"shelf/{file.path}" for scope in scopes for file in _list_files(context.store, scope, key)])
+    own_paths = [file.path for scope in scopes for file in _list_files(context.store, scope, key)]
+    job.allow_shared_lines([f"shelf/{path}" for path in [*own_paths, *_history_paths(context.store, contents)]])
     for scope in scopes:
         for part, names in _indexed_names(context, scope, key):
             job.vectors += _vectors_of(context, scope.folder, part, names)
@@ -68,12 +73,29 @@ def _erase_files(job: PurgeJob, scopes: list[Scope], key: str) -> None:
         digests = [purges.digest_note(f"{scope.folder}/notes/{key}", text) for scope in scopes for text in texts]
         job.refuse(texts, lines=refusable_lines(texts), digests=digests)
         for file, content in contents.items():
+            parsed = parse_note(content.data, content.modified)
+            _erase_history(job, file.scope, parsed)  # before the note, which says where it is
             try:
                 if store.erase_file(file.scope, file.part, file.name, content.file_id):
                     job.removed.append(file.path)
             except Changed:
                 continue
+            _erase_history(job, file.scope, parsed)  # what a writer added meanwhile: without the note it adds no more
     raise Busy(f"the note {key!r} is written by others all the time", "Try again")
+
+
+def _history_paths(store: Store, contents: dict[_File, FileContent]) -> list[str]:
+    """Return the paths of the history files of these notes."""
+    found = []
+    for file, content in contents.items():
+        names = note_history.list_files(store, file.scope.folder, parse_note(content.data, content.modified))
+        found += [f"{file.scope.folder}/{note_history.PART}/{name}" for name in names]
+    return found
+
+
+def _erase_history(job: PurgeJob, scope: Scope, parsed: ParsedNote) -> None:
+    erased = note_history.erase(job.context.store, scope, parsed)
+    job.removed += [f"{scope.folder}/{note_history.PART}/{name}" for name in erased]
 
 
 def has_files(store: Store, scope: Scope, key: str) -> bool:
@@ -108,7 +130,7 @@ def _collect_texts(job: PurgeJob, contents: dict[_File, FileContent]) -> list[st
         folder = file.scope.folder
         by_path = path_usage_id(folder, "notes", f"{job.key}.md"), path_usage_id(folder, file.part, file.name)
         job.ids += [id for id in (parsed.header.id, *dict.fromkeys(by_path)) if id and id not in job.ids]
-        texts += [version.text for version in list_versions(parsed)]
+        texts += [version.text for version in note_history.list_versions(job.context.store, folder, parsed)]
     job.texts.update(dict.fromkeys(texts))
     return texts
 

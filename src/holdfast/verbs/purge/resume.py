@@ -9,16 +9,17 @@ from functools import cache
 
 from holdfast.base import dates
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, no_space
-from holdfast.formats.versions import list_versions, parse_note
+from holdfast.formats.versions import parse_note
 from holdfast.ledger.receipts import UNKNOWN, find_losses, list_damaged_ids
 from holdfast.models import Problem, Scope
+from holdfast.store import note_history
 from holdfast.verbs.doctor.fixes import fixes_for, is_disk_full
 from holdfast.verbs.purge.job import render_files_again
 from holdfast.verbs.purge.verify_files import TABLE_PREFIX, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from holdfast.context.caller import Context
@@ -33,7 +34,7 @@ _RESTORE_LEDGER = "Put ledger.db back from a backup; where there is none, purge 
 _OR_DELETE_SIGN = ", or delete the file ledger.purged if nothing is"
 _BUSY_SECONDS = 1.0  # to wait for a reader
 _LISTING_FAILED = "it could not be made anew"
-_INTERRUPTED = "it was cut short; `holdfast doctor` says what ends it"
+_INTERRUPTED = "it was cut short; a check of the home says what ends it"
 
 
 def require_disk_space(context: Context) -> None:
@@ -87,11 +88,12 @@ def _continue(context: Context, receipt: Stored) -> Stored:
     The text is not known any more, so rows are compared by digest. A purge that was interrupted before it had looked
     everywhere can only be run again.
     """
-    is_purged = cache(lambda text: context.ledger.purges.is_purged_by(receipt["id"], text))
+    folders = receipt.get("folders")  # of the scopes where the text is refused; None: everywhere
+    is_purged = cache(lambda text: context.ledger.purges.is_purged_by(receipt["id"], text, folders or ("",)))
     kind = receipt.get("kind")
     if receipt["state"] == "begun" and (kind != "note" or _find_remaining_notes(context, receipt)):
         return receipt
-    if not all(_is_gone(context, receipt["id"], path) for path, _ in receipt.get("left", [("", "")])):
+    if not all(_is_gone(context, path, is_purged, folders) for path, _ in receipt.get("left", [("", "")])):
         return receipt
     try:
         context.refresh(tuple(context.store.list_scopes()), archived=True)
@@ -100,7 +102,7 @@ def _continue(context: Context, receipt: Stored) -> Stored:
         context.ledger.scrub(_BUSY_SECONDS)
     except (Busy, DiskTrouble):
         return receipt
-    indexed = context.query(lambda: context.index.list_texts(transcripts=kind == "text"))
+    indexed = context.query(lambda: context.index.list_texts(transcripts=kind == "text", scopes=folders))
     if any(is_purged(text) for text in indexed):
         return receipt
     failed_listings = _write_listings(context, receipt)
@@ -169,7 +171,7 @@ def _find_obstacle(context: Context, path: str) -> str:
     return "" if os.access(os.path.dirname(full), os.W_OK | os.X_OK) else "its folder cannot be written to"
 
 
-def _is_gone(context: Context, receipt_id: str, path: str) -> bool:
+def _is_gone(context: Context, path: str, is_purged: Callable[[str], bool], folders: list[str] | None) -> bool:
     """Return whether nothing is left to do about a path except emptying logs and writing listings.
 
     Files that people and agents keep are only handled by another purge.
@@ -179,7 +181,9 @@ def _is_gone(context: Context, receipt_id: str, path: str) -> bool:
     if path.startswith(TABLE_PREFIX):
         from holdfast.verbs.purge.verify_postgres import strings_in_table
 
-        return not any(context.ledger.purges.is_purged_by(receipt_id, text) for text in strings_in_table(context, path))
+        allowed = set(context.query(lambda: context.index.list_texts(transcripts=True))) if folders else set()
+        allowed -= set(context.query(lambda: context.index.list_texts(transcripts=True, scopes=folders))) if folders else set()
+        return not any(is_purged(text) for text in strings_in_table(context, path) if text not in allowed)
     return kind_of(path) in ("ours", "temporary") and not os.path.lexists(os.path.join(context.config.home, path))
 
 
@@ -196,9 +200,10 @@ def _find_remaining_notes(context: Context, receipt: Stored) -> list[tuple[Scope
         files += [(trashed.part, trashed.name, trashed.key) for trashed in context.store.list_trash(scope)]
         for part, name, key in files:
             content = context.store.read_file(folder, part, name)
-            texts = [version.text for version in list_versions(parse_note(content.data, content.modified))] if content else []
+            note = parse_note(content.data, content.modified) if content else None
+            texts = [one.text for one in note_history.list_versions(context.store, folder, note)] if note else []
             path = f"{folder}/notes/{key}"
-            if any(context.ledger.purges.is_purged_by(receipt["id"], text, path) for text in texts):
+            if any(context.ledger.purges.is_purged_by(receipt["id"], text, [path]) for text in texts):
                 found.append((scope, key))
     return found
 

@@ -7,11 +7,13 @@ from itertools import pairwise
 from holdfast.base.ids import derive_key
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
-from holdfast.formats import note_file
+from holdfast.formats import history_file, note_file
+from holdfast.formats.history_file import is_history_name
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
 from holdfast.ledger.purges import MIN_WORD_CHARS, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.safety import validate
+from holdfast.store import note_history
 from holdfast.store.interface import Changed
 from holdfast.store.layout import FILE_BYTES, parse_trashed_key
 from holdfast.verbs.purge import transcripts
@@ -20,6 +22,7 @@ from holdfast.verbs.purge.job import PurgeJob
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
+    from holdfast.formats.history_file import OlderVersion
     from holdfast.formats.note_file import NoteHeader
     from holdfast.models import Receipt, Version
 
@@ -94,11 +97,57 @@ def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
 def _purge_from_notes(job: PurgeJob, scope: Scope, wanted: str) -> bool:
     """Remove the text from every note of a scope; return whether any contained it."""
     before = len(job.removed)
+    for entry in list(job.context.store.entries(scope.folder, note_history.PART)):
+        if entry.regular and is_history_name(entry.name):
+            _purge_from_history(job, scope, entry.name, wanted)
     for part in _SEARCH_ORDER:
         for entry in list(job.context.store.entries(scope.folder, part)):
             if entry.regular and entry.name.endswith(".md"):
                 _purge_from_note(job, scope, part, entry.name, wanted)
     return len(job.removed) > before
+
+
+def _purge_from_history(job: PurgeJob, scope: Scope, name: str, wanted: str) -> None:
+    """Replace the texts of versions in a history file that contain the text; the numbers of the others stay."""
+    path, store = f"{scope.folder}/{note_history.PART}/{name}", job.context.store
+    for _ in range(_ATTEMPTS):
+        content = store.read_file(scope.folder, note_history.PART, name)
+        if content is None or wanted not in fold_text(content.text()):
+            return
+        texts = [place.version.text for place in history_file.older_versions(content.data, name)]
+        purged = {position: text for position, text in enumerate(texts) if wanted in fold_text(text)}
+        if not purged:
+            job.pending.append((f"shelf/{path}", _IN_HEADER))
+            return
+        job.refuse(
+            list(purged.values()), lines=[line for text in purged.values() for line in long_lines(text) if wanted in line]
+        )
+        try:
+            data = history_file.replace_texts(content.data, name, dict.fromkeys(purged, REPLACEMENT))
+            store.replace_file(scope, note_history.PART, name, data, content.file_id)
+        except Changed:
+            continue
+        job.removed.append(f"{path} ({len(purged)} of {len(texts)} versions)")
+        _reindex_notes_of(job, scope, name)
+    job.pending.append((f"shelf/{path}", "it is written by others all the time; purge again"))
+
+
+def _reindex_notes_of(job: PurgeJob, scope: Scope, history_name: str) -> None:
+    """Remove from the index the notes that have versions in a history file; the next refresh reads them again."""
+    context = job.context
+    for part in _INDEXED_PARTS:
+        for entry in list(context.store.entries(scope.folder, part)):
+            content = context.store.read_file(scope.folder, part, entry.name) if entry.regular else None
+            parsed = parse_note(content.data, content.modified) if content else None
+            if parsed and parsed.header.older and history_name in note_history.list_files(context.store, scope.folder, parsed):
+                job.vectors += _vectors_of(context, scope.folder, part, entry.name)
+                _drop_from_index(context, scope.folder, part, entry.name)
+                job.index_rows += 1
+    context.sync.reset()
+
+
+def _drop_from_index(context: Context, folder: str, part: str, name: str) -> None:
+    context.query(lambda: context.index.remove(folder, part, [name], lambda _: True))
 
 
 def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: str) -> None:
@@ -119,8 +168,10 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
         if part in _INDEXED_PARTS and 0 not in kept:
             job.vectors += _vectors_of(job.context, scope.folder, part, name)
         try:
-            if kept:
-                job.context.store.replace_file(scope, part, name, _without_versions(parsed, kept), content.file_id)
+            older = None if kept else _last_older_version(job.context, scope, parsed)
+            if kept or older:
+                data = _without_versions(parsed, kept) if older is None else _with_older_version(parsed, older)
+                job.context.store.replace_file(scope, part, name, data, content.file_id)
                 job.removed.append(f"{path} ({len(purged)} of {len(versions)} versions)")
             elif job.context.store.erase_file(scope, part, name, content.file_id):
                 counted = (part, name) if part != "archive" else ("notes", f"{parse_trashed_key(name)}.md")
@@ -134,6 +185,23 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
         if not kept:
             return
     job.pending.append((f"shelf/{path}", "it is written by others all the time; purge again"))
+
+
+def _last_older_version(context: Context, scope: Scope, parsed: ParsedNote) -> OlderVersion | None:
+    """Return the newest version in the history files that was not purged."""
+    older = note_history.older_versions(context.store, scope.folder, parsed)
+    return next((place for place in older if place.version.text != REPLACEMENT), None)
+
+
+def _with_older_version(parsed: ParsedNote, place: OlderVersion) -> bytes:
+    """Return the bytes of a note file whose only version is one from a history file; those before it stay there."""
+    older = parsed.header.older
+    assert older is not None
+    header = _head_of_version(parsed.header, place.version)
+    header = header.replace(older=older.replace(versions=place.number - 1, file=place.file) if place.number > 1 else None)
+    body = note_file.create(header, place.version.text).body
+    page = note_file.replace_header(parsed.file.replace(body=body, past=""), header)
+    return note_file.render(page).encode("utf-8", "surrogateescape")
 
 
 def _vectors_of(context: Context, folder: str, part: str, name: str) -> list[bytes]:

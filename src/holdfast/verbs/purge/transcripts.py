@@ -7,7 +7,7 @@ from shlex import quote
 from holdfast.formats import transcript
 from holdfast.ledger.purges import MIN_LINE_CHARS, MIN_TEXT_CHARS, fold_text, long_lines
 from holdfast.models import Scope
-from holdfast.verbs.purge.job import PurgeJob
+from holdfast.verbs.purge.job import PurgeJob, refusable_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,18 +32,21 @@ def remove_turns(job: PurgeJob, folders: Iterable[str], texts: list[str]) -> Non
         return
     for folder in folders:
         job.context.store.transcripts(folder).wait_for_writers()
-        changed = [_remove_turns(job, transcript_file, wanted) for transcript_file in _list_files(job.context, folder)]
+        files = _list_files(job.context, folder)
+        changed = [_remove_turns(job, folder, transcript_file, texts, wanted) for transcript_file in files]
         if any(changed):
             _reindex(job.context, folder)
 
 
-def _remove_turns(job: PurgeJob, transcript_file: Transcript, wanted: set[str]) -> bool:
+def _remove_turns(job: PurgeJob, folder: str, transcript_file: Transcript, texts: list[str], wanted: set[str]) -> bool:
     """Remove turns from one session's file, refusing each first; return whether there were any."""
     transcript_file.wait_for_writers()  # a writer that was allowed before the refusal may be about to append
     found = [turn for turn in _read_turns(transcript_file) if _contains_any(turn, wanted)]
     if not found:
         return False
     session = _session_of(transcript_file)
+    if job.cover(folder):
+        job.refuse(texts, lines=refusable_lines(texts))
     _refuse(job, session, found, MIN_TEXT_CHARS)
     removed: list[TranscriptLine] = []
 
@@ -71,7 +74,7 @@ def purge_session(context: Context, session: str, client: str | None) -> Receipt
     scope = Scope.of_folder(next(iter(files.values()))[0])
     job = PurgeJob(
         context, kind="session", what=f"the transcript of session {session}", scope=scope,
-        retry=_retry_command(scope, session, client),
+        retry=_retry_command(scope, session, client), folders=[folder for folder, _ in files.values()],
     )  # fmt: skip
     job.marks = [context.ledger.purges.digest_target(f"{scope.folder} {session}")]
     context.refresh(folders)
@@ -101,6 +104,7 @@ def _erase(job: PurgeJob, folder: str, transcript_file: Transcript, session: str
     searched = [turn.text for turn in turns if len(turn.text) >= MIN_LINE_CHARS][:_MAX_SEARCHED]
     names = [transcript_file.name]
     vectors = context.query(lambda: context.index.read_vectors(folder, "transcripts", names))
+    job.cover(folder)
     _refuse(job, session, turns, MIN_LINE_CHARS)
     if seen is None or not transcript_file.erase(seen):
         return 0  # it moved or grew: the next attempt finds it

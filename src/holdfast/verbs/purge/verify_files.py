@@ -10,6 +10,8 @@ from shlex import quote
 from typing import NamedTuple, Protocol
 
 from holdfast.errors import from_os
+from holdfast.formats.history_file import is_history_name, older_versions
+from holdfast.formats.note_file import replace_invalid
 from holdfast.formats.versions import list_versions, parse_note
 from holdfast.sqlite import is_open, read_pieces
 from holdfast.store import atomic
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20  # bytes
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-USER_FOLDERS = ("notes", "trash", "archive", "files", "transcripts")  # of a scope: what people and agents keep
+USER_FOLDERS = ("notes", "history", "trash", "archive", "files", "transcripts")  # of a scope: what people and agents keep
 TABLE_PREFIX = "table "  # precedes the name of a table, where the store is a database
 _OURS = ("index.db", "ledger.db", "rendered.json", "run", TABLE_PREFIX)
 
@@ -220,6 +222,8 @@ def texts_in(path: str, data: bytes) -> list[str]:
     inside = path.split("/")[2:] if path.startswith("shelf/global/") else path.split("/")[3:]
     if len(inside) == 2 and inside[0] in ("notes", "trash", "archive") and path.endswith(".md"):
         return [version.text for version in list_versions(parse_note(data, 0))]
+    if len(inside) == 2 and inside[0] == "history" and is_history_name(inside[1]):
+        return [replace_invalid(place.version.text) for place in older_versions(data, inside[1])]
     return [data.decode("utf-8", "replace")]
 
 

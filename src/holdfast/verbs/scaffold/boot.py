@@ -10,7 +10,7 @@ from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
-from holdfast.errors import HoldfastError, UsageError
+from holdfast.errors import HoldfastError, Template, UsageError, command
 from holdfast.safety import validate
 from holdfast.safety.escape import CUT_MARK, escape_text
 from holdfast.verbs import scaffold
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.context.caller import Context
+    from holdfast.errors import Wording
     from holdfast.models import Scope
     from holdfast.store.interface import Tree
 
@@ -119,7 +120,7 @@ def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | I
     if not found:
         return Boot("")
     scope, sections = next((one for one in found if any(section.date for section in one[1])), found[0])
-    return _compose(sections, scope, _list_further(context.store.tree(scope.folder)), chars)
+    return _compose(sections, scope, _list_further(context.store.tree(scope.folder)), chars, context.words)
 
 
 def check_cap(cap: int | None) -> int:
@@ -280,10 +281,10 @@ def _join_lines(text: str) -> str:
 # --- composing --------------------------------------------------------------------------------------------------------
 
 
-def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int) -> Boot:
+def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int, words: Wording) -> Boot:
     """Give each section a first line while there is space, then share the rest: the longest are cut first."""
     everything = [(section.path, len(section.lines)) for section in sections]
-    room = chars - len(_frame([], scope, _describe_missing(everything, further)))
+    room = chars - len(_frame([], scope, _describe_missing(everything, further), words))
     fitting = list(sections)
     while len(fitting) > 1 and sum([section.least for section in fitting]) > room:
         fitting.pop()
@@ -298,7 +299,7 @@ def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], c
         parts.append(Part(name=section.name, path=section.path, date=section.date, lines=lines, left_out=lines - len(kept)))
     cut = [(part.path, part.left_out) for part in parts if part.left_out]
     return Boot(
-        text=_frame(rows, scope, _describe_missing(cut, further)),
+        text=_frame(rows, scope, _describe_missing(cut, further), words),
         scope=scope,
         parts=tuple(parts),
         left_out=sum([lines for _, lines in cut]),
@@ -322,9 +323,9 @@ def _describe_missing(cut: list[tuple[str, int]], further: tuple[str, ...]) -> s
     return words + (f"beside this there are {', '.join(further)}; " if further else "")
 
 
-def _frame(rows: list[str], scope: Scope, missing: str) -> str:
+def _frame(rows: list[str], scope: Scope, missing: str, words: Wording) -> str:
     return render.frame(
         "each line shows its scope, file and day. Where two disagree, the live state is right.",
         rows,
-        f"{missing}read a file with `holdfast read {scope.folder}/files/PATH`.",
+        Template(missing, "read a file with ", command("read {}", f"{scope.folder}/files/PATH"), ".").render(words),
     )
