@@ -16,7 +16,7 @@ from pathlib import Path
 import postgres_server
 import psycopg
 import pytest
-import test_http_client
+import test_http_generated_client
 import test_http_github
 import test_http_mcp
 import test_http_platform_keys
@@ -25,7 +25,7 @@ import test_http_writes
 from http_gateway import Client, run_gateway
 from mcp_raw import HOLDFAST
 from test_http_audit import CHANGES, changes_of_tokens
-from test_http_client import call, generated  # noqa: F401
+from test_http_generated_client import call, generated  # noqa: F401
 from test_http_github import TOKEN, github, reviewer  # noqa: F401
 from test_http_matrix import ASKS, WHOSE
 from test_http_platform_keys import bot  # noqa: F401
@@ -55,7 +55,10 @@ _ELSEWHERE = {
     "test_many_lines_are_kept_with_progress_and_come_out_as_they_went_in",  # is slow
 }
 _HOMES = {"settings", "ledger"}  # fixtures of the SQLite ledger: tests with these are about its file
-for _room in (test_http_walk, test_http_writes, test_http_github, test_http_mcp, test_http_platform_keys, test_http_client):
+_HTTP_TESTS = (
+    test_http_walk, test_http_writes, test_http_github, test_http_mcp, test_http_platform_keys, test_http_generated_client,
+)  # fmt: skip
+for _room in _HTTP_TESTS:
     for _name, _test in vars(_room).items():
         if _name.startswith("test_") and _name not in _ELSEWHERE and _HOMES.isdisjoint(inspect.signature(_test).parameters):
             globals()[_name] = _test
