@@ -379,8 +379,9 @@ def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> N
 
 
 def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
-    """Return the project or session that a field or else a header names."""
-    return _name_of(route, name, given.get(name)) or _header_name(request, name)
+    """Return the project or session that a field or else a header names; a header must be valid even if it does not count."""
+    from_header = _header_name(request, name)
+    return _name_of(route, name, given.get(name)) or from_header
 
 
 def _header_name(request: Request, name: str) -> str | None:
