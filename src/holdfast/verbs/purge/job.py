@@ -303,7 +303,7 @@ class PurgeJob:
             fixed_lines=self._verifier.unreachable,
         )  # fmt: skip
         left = [("" if mask.hides(path) else path, mask.mask_line(why)) for path, why in dict.fromkeys(self.pending)]
-        more = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
+        more: dict[str, Any] = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
         more |= {"folders": list(self.folders)} if self.folders is not None else {}
         more |= {"agent": self.context.agent} if self._told_folders is not None else {}
         return {**mask.mask_receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **more}
