@@ -363,7 +363,7 @@ def test_agents_from_before_there_were_grants_go_on_after_the_migration(empty_po
     with monkeypatch.context() as before:
         older = [one for one in migrations.list_migrations() if one.number < 8]
         before.setattr(migrations, "list_migrations", lambda: older)
-        before.setattr(migrations, "_make_views", lambda connection: False)  # a later migration brings them
+        before.setattr(migrations, "_make_views", lambda connection: False)  # a later migration has the function for it
         migrations.migrate(empty_postgres_url)
     with psycopg.connect(empty_postgres_url) as db:
         for tenant, name, role in (("red", "old", "secretary"), ("red", "chief", "operator"), ("blue", "old", "secretary")):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+from contextlib import closing
 
 import pytest
-from http_gateway import NO_GRANTS
+from http_gateway import NO_GRANTS, Client
 from test_http_github import github  # noqa: F401
 
+from holdfast.access import AccessGate
 from holdfast.access.grants import is_repository, make_grant, matches
 from holdfast.access.policy import Caller
 from holdfast.errors import UsageError
@@ -332,6 +334,24 @@ def test_an_agent_and_a_tenant_may_have_a_token_of_their_own_and_none_is_shown(r
         assert (said.status, said.code) == (500, "config"), said
         assert b"ghp_" not in said.data and str(reviews.home).encode() not in said.data
     assert github.posts == 5
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.promise("A7")
+def test_the_gateways_own_token_is_not_for_another_tenant(reviews, github):  # noqa: F811
+    if not reviews.gate.config.store:
+        pytest.skip("a home has one tenant")
+    gate = AccessGate(reviews.gate.config.replace(tenant="rival"))
+    with closing(gate):
+        rival = Client(reviews.port, gate.add("chief", "operator")[1])
+    said = rival.post("/github/review", REVIEW)
+    assert (said.status, said.code) == (422, "usage") and (github.posts, github.lists) == (0, 0)
+    folder = reviews.home / "github" / "rival"
+    folder.mkdir(mode=0o700, parents=True)
+    (folder / "token").touch(mode=0o600)
+    (folder / "token").write_text("ghp_rival")
+    github.tokens |= {"ghp_rival"}
+    assert rival.post("/github/review", REVIEW).status == 200 and github.seen_tokens == ["ghp_rival"]
 
 
 # --- patterns -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tiers import tiered
 
 from holdfast.access.policy import denial_reason, may_try
 from holdfast.models import SCOPES
+from holdfast.server.github import EVENTS
 from holdfast.server.route import ALL_SCOPES, NDJSON, NO_SCOPE
 from holdfast.server.routes import ROUTES
 
@@ -36,6 +37,7 @@ GRANTS = {  # each with what it reaches of the project, session and repository t
     "none": (NO_GRANTS, set()),
 }
 ROLES = ("operator", "code-review-engineer", "secretary", *OWN)
+OWNERS = {"project": "demo", "session": "s1"}
 WHOSE = {"X_Holdfast_Project": "demo", "X_Holdfast_Session": "s1"}
 ASKS = {
     "pattern": "acme", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
@@ -64,9 +66,11 @@ def matrix(any_gateway):
     return any_gateway
 
 
-def asked(client, route, scope):
-    """Return one request of a route as in its example, in a scope; without one if the scope is None."""
+def asked(client, route, scope, by="header", **fields):
+    """Return one request of a route as in its example, in a scope; without one if the scope is None. The project and session
+    are named by headers or by fields, and more fields may be given."""
     path = route.path.replace("{scope}", scope or "agent").replace("{key}", "k").replace("{name}", "nobody")
+    path = path.replace("{id}", "r1")
     body = None if route.reads is None else dict(route.example or {})
     query = [f"{name}={ASKS[name]}" for name in route.required_fields if name in route.query_fields]
     if scope and "{scope}" not in route.path:
@@ -76,9 +80,16 @@ def asked(client, route, scope):
             query.append(f"scope={scope}")
     for name in ("project", "session"):
         if body is not None:
-            body.pop(name, None)  # the headers name the owner
+            body.pop(name, None)  # the headers or fields name the owner
+    named = {name: value for name, value in OWNERS.items() if name in route.fields and route.scope != NO_SCOPE}
+    for name, value in {**(named if by == "field" else {}), **fields}.items():
+        if name in route.query_fields:
+            query.append(f"{name}={value}")
+        elif body is not None:
+            body[name] = value
+    headers = WHOSE if by == "header" else {}
     return client(route.method, "?".join([path, "&".join(query)]) if query else path, None if body is None else body,
-                  Content_Type=route.reads if body is not None else None, **WHOSE)  # fmt: skip
+                  Content_Type=route.reads if body is not None else None, **headers)  # fmt: skip
 
 
 def scopes_of(route):
@@ -107,16 +118,18 @@ def is_denied(role, reached, action, scope, named):
 
 
 def requests_of(route):
-    """Yield each request of a route: the scope that it names, the one that is meant, its action and the kinds it names."""
+    """Yield each request of a route: the scope that it names, the one that is meant, its action, the kinds it names, and
+    fields that are not as in its example."""
     for scope, meant in scopes_of(route) if route.action else ():
         if scope is None and meant is not None and route.example and "scope" in route.example:
             continue  # its example names one
         if route.path == "/github/review":
-            yield scope, meant, "github.review.approve", {"repository"}
+            for event in EVENTS:
+                yield scope, meant, f"github.review.{event.lower()}", {"repository"}, {"event": event}
         elif route.scope == NO_SCOPE:
-            yield scope, meant, route.action, set()
+            yield scope, meant, route.action, set(), {}
         else:
-            yield scope, meant, route.action, {"project"} if is_about_a_session(route) else {"project", "session"}
+            yield scope, meant, route.action, {"project"} if is_about_a_session(route) else {"project", "session"}, {}
 
 
 STORES = ("home", "postgres")
@@ -132,23 +145,58 @@ EACH = ("any_gateway", "name", "grants")
 @pytest.mark.promise("A9")
 @pytest.mark.parametrize(EACH, tiered(CASES, FAST), indirect=["any_gateway"])
 def test_every_route_is_allowed_or_denied_as_role_and_grants_say(matrix, name, grants):
+    check_every_route(matrix, name, grants, "header")
+
+
+@pytest.mark.promise("A2")
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize(EACH, tiered(CASES, SAMPLE), indirect=["any_gateway"])
+def test_a_field_that_names_a_project_or_session_counts_as_a_header_does(matrix, name, grants):
+    check_every_route(matrix, name, grants, "field")
+
+
+def check_every_route(matrix, name, grants, by):
+    """Send every request of every route, and compare the answers and the audit with what the policy says."""
     given, reached = GRANTS[grants]
     client, role = matrix.agent("asker", name, given), matrix.gate.role(name)
-    wrong, expected = [], {}
+    wrong, expected, routes = [], {}, set()
     for route in ROUTES:
-        for scope, meant, action, named in requests_of(route):
-            said = asked(client, route, scope)
+        for scope, meant, action, named, fields in requests_of(route):
+            said = asked(client, route, scope, by, **fields)
+            routes.add(route.name)
             denied = is_denied(role, reached, action, meant, named)
             action = route.action if not may_try(role, route.action) else action  # then nothing of the body is read
             expected[said.headers["x-request-id"]] = (action, "denied" if denied else "allowed")
             if (said.status == 403) != denied or said.status in (401, 500) or (denied and said.code != "denied"):
                 wrong.append((route.name, scope, denied, said))
-    assert wrong == [] and len(expected) > 100
+    assert wrong == [] and routes == {route.name for route in ROUTES if route.action}
     rows = [row for row in read_audit(matrix) if row.agent == "asker"]
     first = {row.metadata["request"]: (row.action, row.outcome) for row in reversed(rows)}  # later rows are other decisions
     assert first == expected
     more = [row.metadata["route"] for row in rows if (row.action, row.outcome) != expected[row.metadata["request"]]]
     assert set(more) <= {"POST /dispatch"} and len(rows) == len(expected) + len(more)  # it also decides on the memory
+
+
+@pytest.mark.promise("A2")
+@pytest.mark.promise("A9")
+def test_only_who_manages_agents_may_name_another_agent_and_no_answer_tells_whether_it_exists(matrix):
+    matrix.add_role("manager", ["agents.manage", READ, "memory.purge", "memory.review", "dispatch", "done.read"], SCOPES)
+    matrix.add_role("plain", [READ, "memory.purge", "memory.review", "dispatch", "done.read"], SCOPES)
+    manager, plain = matrix.agent("manager", "manager"), matrix.agent("plain", "plain")
+    matrix.agent("victim", "plain")
+    routes = [route for route in ROUTES if route.may_name_agent or route.name in ("GET /done", "GET /done/exists")]
+    assert len(routes) > 8
+    for route in routes:
+        scope = "agent" if "{scope}" in route.path else None
+        there, missing = [asked(plain, route, scope, agent=agent) for agent in ("victim", "nobody")]
+        assert there.status == missing.status == 403, (route.name, there)
+        assert {**there.json, "request_id": ""} == {**missing.json, "request_id": ""}
+        if route.may_name_agent:
+            asked(manager, route, scope, agent="victim")
+    managed = [row.outcome for row in read_audit(matrix) if row.agent == "manager" and row.action == "agents.manage"]
+    assert managed == ["allowed"] * len([route for route in routes if route.may_name_agent])
+    denied = [row for row in read_audit(matrix) if row.agent == "plain" and row.outcome == "denied"]
+    assert len(denied) == 2 * len(routes) and {row.action for row in denied} == {"agents.manage"}
 
 
 def read_audit(gateway):
@@ -162,28 +210,27 @@ def read_audit(gateway):
 def test_every_tool_is_allowed_or_denied_as_role_and_grants_say(matrix, name, grants):
     given, reached = GRANTS[grants]
     client, role, named = matrix.agent("asker", name, given), matrix.gate.role(name), {"project", "session"}
-    sent = {"Authorization": f"Bearer {client.token}", "X-Holdfast-Project": "demo", "X-Holdfast-Session": "s1"}
+    sent = {"Authorization": f"Bearer {client.token}", "X-Holdfast-Session": "s1"}
     expected = []
 
-    async def talk():
+    async def talk(headers, project):
         address = f"http://127.0.0.1:{matrix.port}/mcp"
         async with (
-            create_mcp_http_client(sent) as connection,
+            create_mcp_http_client({**sent, **headers}) as connection,
             Client(streamable_http_client(address, http_client=connection), mode="auto") as tools,
         ):
             assert {tool.name for tool in (await tools.list_tools()).tools} == {tool for tool, _, _ in TOOLS}
             for tool, given, action in TOOLS:
                 for scope in scopes_of_tool(tool):
-                    said = await tools.call_tool(tool, {**given, "scope": scope} if scope else given)
+                    said = await tools.call_tool(tool, {**given, **project, **({"scope": scope} if scope else {})})
                     denied = is_denied(role, reached, action, scope, named)
                     expected.append((f"MCP {tool}", action, "denied" if denied else "allowed"))
                     assert ("may not" in json.dumps([one.text for one in said.content])) == denied, (tool, scope, said)
                     assert said.is_error or not denied
 
-    run(talk)
-    assert [
-        (row.metadata["route"], row.action, row.outcome) for row in read_audit(matrix) if row.agent == "asker"
-    ] == expected
+    run(lambda: talk({"X-Holdfast-Project": "demo"}, {}))
+    run(lambda: talk({}, {"project": "demo"}))  # an argument names it as well
+    assert [(row.metadata["route"], row.action, row.outcome) for row in read_audit(matrix) if row.agent == "asker"] == expected
 
 
 def scopes_of_tool(tool):

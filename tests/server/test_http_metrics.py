@@ -18,6 +18,7 @@ from test_postgres_gateway import on_store, own_server, wait_until  # noqa: F401
 from holdfast.api.memory import Memory
 from holdfast.errors import DiskTrouble
 from holdfast.postgres.pool import Pool, PoolState
+from holdfast.server import known_scrapers
 from holdfast.server.metrics import METRICS, Metrics
 from holdfast.server.shared_counters import SharedCounters
 
@@ -248,20 +249,24 @@ def test_decisions_that_are_not_in_the_audit_are_summed_over_workers():
     assert shared.sums()["holdfast_audit_unrecorded_total"] == [3]
 
 
-def test_while_the_database_is_away_a_known_scraper_reads_that_it_is_away(home, own_server):  # noqa: F811
+def test_while_the_database_is_away_a_known_scraper_reads_that_it_is_away(home, own_server, monkeypatch):  # noqa: F811
     import postgres_server
 
     url = postgres_server.Databases(own_server).fresh()
     with on_store(home, url, lock={"seconds": 1}) as one:
         one.add_role("scraper", ["metrics.read"], [])
-        scraper, stranger = one.agent("prometheus", "scraper"), one.agent("other", "scraper")
+        scraper, stranger, denied = one.agent("prometheus", "scraper"), one.agent("other", "scraper"), one.agent("reviewer")
+        assert denied.get("/metrics").code == "denied"
         assert scrape(scraper)[("holdfast_database_up",)] == 1
         own_server.kill()
         wait_until(lambda: one.anonymous.get("/readyz").status == 503)
         samples = scrape(scraper)
         assert samples[("holdfast_database_up",)] == samples[("holdfast_ready",)] == 0
         assert not [key for key in samples if key[0] == "holdfast_tokens_expiring"]
-        assert stranger.get("/metrics").code == "busy" and scraper.get("/gateway/memory").code == "busy"
+        assert stranger.get("/metrics").code == denied.get("/metrics").code == scraper.get("/gateway/memory").code == "busy"
+        with monkeypatch.context() as later:
+            later.setattr(known_scrapers, "_KNOWN_SECONDS", 0.0)
+            assert scraper.get("/metrics").code == "busy"
         own_server.start()
         wait_until(lambda: one.anonymous.get("/readyz").status == 200)
         assert scrape(scraper)[("holdfast_database_up",)] == 1

@@ -136,3 +136,41 @@ def test_a_session_that_an_agent_purged_is_refused_in_its_scope_only(gateway, pa
     assert first.post("/v1/purge", {"session": "s1"}).json["state"] == "done"
     assert first.post("/v1/history", {**turns, "session": "s2"}).json["purged"] == 1
     assert second.post("/v1/history", {**turns, "session": "s2"}).json["purged"] == 0
+
+
+def purge_probe(agent, text, session):
+    """Let an agent store a text as a note and as a turn and purge both; return the receipts without what always differs."""
+    assert agent("PUT", "/v1/notes/agent/probe", {"text": text}).status in (200, 201)
+    agent.post("/v1/history", {"session": session, "turns": [{"role": "user", "text": f"{text} So be it."}], "scope": "agent"})
+    said = [agent.post("/v1/notes/agent/probe/purge").json, agent.post("/v1/purge", {"session": session}).json]
+    said += [agent.get(f"/v1/receipts/{one['id']}").json for one in said]
+    assert [one["state"] for one in said] == ["done"] * 4, said
+    shown = [{name: value for name, value in one.items() if name not in ("id", "time")} for one in said]
+    return json.loads(json.dumps(shown).replace(session, "SESSION"))
+
+
+@pytest.mark.promise("N10")
+@pytest.mark.promise("A9")
+def test_the_receipt_of_an_agent_does_not_tell_whether_a_scope_that_it_does_not_reach_says_the_same(gateway, pair):
+    gateway.add_role("keeper", [*ACTIONS, "done.read"], ["agent", "project"])
+    first, other = pair[0], gateway.agent("third", "keeper", {"project": ["secret"]})
+    there, missing = "The merger with the shipyard closes on Friday.", "The merger with the railways closes on Monday."
+    named = {"X_Holdfast_Project": "secret"}
+    assert other("PUT", "/v1/notes/project/same", {"text": f"{there}\n{there} So be it."}, **named).status == 201
+    turns = [{"role": "user", "text": there}, {"role": "user", "text": f"{there} So be it."}]
+    assert other.post("/v1/history", {"session": "s9", "turns": turns}, **named).status == 200
+    assert other.post("/done", {"kind": "said", "subject": there}).status == 201
+    assert purge_probe(first, there, "sess-1") == purge_probe(first, missing, "sess-2")
+    assert [one["subject"] for one in other.get("/done").json["done"]] == [there]  # the records of others stay as they are
+
+
+@pytest.mark.promise("A9")
+def test_an_agent_that_reads_a_persons_receipt_learns_nothing_of_other_scopes(gateway, pair):
+    first, operator = pair[0], gateway.operator
+    for project in ("demo", "secret"):
+        operator("PUT", "/v1/notes/project/code", {"text": TEXT}, X_Holdfast_Project=project)
+    whole = operator.post("/v1/notes/project/code/purge", X_Holdfast_Project="demo").json
+    assert whole["also_said_by"] and whole["checks"]
+    seen = first.get(f"/v1/receipts/{whole['id']}", X_Holdfast_Project="demo").json
+    assert (seen["state"], seen["also_said_by"], seen["checks"]) == ("done", [], [])
+    assert "secret" not in json.dumps([seen, first.get("/v1/receipts", X_Holdfast_Project="demo").json])

@@ -98,10 +98,10 @@ class Done:
 
         return self._database.write(insert, retry_after_reset=False)
 
-    def mask(self, matches: Callable[[str], object]) -> int:
+    def mask(self, matches: Callable[[str], object], agent: str | None = None) -> int:
         """Replace each subject that matches by a keyed digest, so that only the fact that it was done is kept; return how
-        many there were. Where the kind matches, the row is deleted."""
-        rows = [_Subject(*row) for row in self._database.read_current("done.subjects")]
+        many there were. Where the kind matches, the row is deleted. With an agent, only its records."""
+        rows = [_Subject(*row) for row in self._database.read_current("done.subjects", agent=agent)]
         matching = [row for row in rows if matches(row.kind) or matches(row.subject)]
 
         def mask_rows(transaction: Transaction) -> None:
@@ -114,6 +114,11 @@ class Done:
         if matching:
             self._database.write(mask_rows, retry_after_reset=False)
         return len(matching)
+
+    def list_texts_of_others(self, agent: str) -> List[str]:
+        """Return the kinds and subjects of what other agents did."""
+        rows = [_Subject(*row) for row in self._database.read_current("done.subjects_of_others", agent=agent)]
+        return [text for row in rows for text in (row.kind, row.subject)]
 
     def list_page(
         self, agent: str | None = None, kind: str | None = None, subject: str | None = None, *, limit: int = 50,

@@ -500,7 +500,10 @@ SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
 SELECT subject FROM done WHERE kind = :kind AND subject >= 'purged:' AND subject < 'purged;';
 
 -- name: done.subjects
-SELECT number, kind, subject FROM done;
+SELECT number, kind, subject FROM done WHERE agent = coalesce(:agent, agent);
+
+-- name: done.subjects_of_others
+SELECT number, kind, subject FROM done WHERE agent <> :agent;
 
 -- name: done.mask
 UPDATE OR REPLACE done SET subject = :subject WHERE number = :number;

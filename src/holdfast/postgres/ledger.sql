@@ -303,7 +303,10 @@ SELECT 1 FROM done WHERE kind = :kind AND subject = :subject LIMIT 1;
 SELECT subject FROM done WHERE kind = :kind AND subject LIKE 'purged:%';
 
 -- name: done.subjects
-SELECT number, kind, subject FROM done;
+SELECT number, kind, subject FROM done WHERE agent = coalesce(:agent, agent);
+
+-- name: done.subjects_of_others
+SELECT number, kind, subject FROM done WHERE agent <> :agent;
 
 -- name: done.mask
 UPDATE done SET subject = :subject WHERE number = :number;

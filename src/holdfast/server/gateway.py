@@ -104,9 +104,11 @@ class Gateway:
         return self._gate
 
     def config_of(self, caller: Caller) -> Config:
-        """Return the settings for the caller's tenant."""
+        """Return the settings for the caller's tenant. The GitHub token in them is for the gateway's own tenant only."""
         now = self.config()
-        return now.replace(tenant=caller.tenant) if now.store else now
+        if not now.store or caller.tenant == now.tenant:
+            return now
+        return now.replace(tenant=caller.tenant, github_token=None)
 
     def ledger_of(self, caller: Caller) -> Ledger:
         """Return the ledger of the caller's tenant; an agent sees only its own done records."""

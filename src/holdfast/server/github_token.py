@@ -1,4 +1,5 @@
-"""The token for GitHub that a review is posted with: the agent's, else the tenant's, else the setting `github.token`.
+"""The token for GitHub that a review is posted with: the agent's, else the tenant's, else the setting `github.token`, which
+the gateway has for its own tenant only.
 
 `github/TENANT/token` and `github/TENANT/agents/AGENT` in the home hold one line each, and only their owner may read them. In
 a home without PostgreSQL the tenant is `default`. No message repeats a token.

@@ -23,7 +23,7 @@ from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import may_try
 from holdfast.access.tokens import RejectedToken
 from holdfast.base.ids import KEY_PATTERN, is_name
-from holdfast.errors import Busy, TooLarge, Trouble, Unauthenticated
+from holdfast.errors import Busy, Denied, TooLarge, Trouble, Unauthenticated
 from holdfast.models import SCOPES
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
@@ -162,15 +162,16 @@ class Pipeline:
     def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
         """Do both in one thread: there is no body to wait for in between."""
         if route.action == _METRICS_READ:
-            return self._handle(route, request, self._authenticate_scraper(request, stack), b"")
+            return self._handle_scrape(route, request, stack)
         return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
 
-    def _authenticate_scraper(self, request: Request, stack: ExitStack) -> Caller:
-        """Return the caller; while the database is away, also one whose token was valid when it last read the metrics."""
+    def _handle_scrape(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
+        """Answer with the metrics; while the database is away, also a caller that was allowed to read them shortly before."""
         token = bearer_token(request)
         try:
             caller = self._authenticate(self.gateway.gate, request, stack)
-        except Unauthenticated:
+            reply = self._handle(route, request, caller, b"")
+        except (Unauthenticated, Denied):
             self._scrapers.forget(token)
             raise
         except (Busy, Trouble):
@@ -179,9 +180,9 @@ class Pipeline:
                 raise
             self._rates.take(known.token)
             record(request).caller = known
-            return known
+            return self._handle(route, request, known, b"")
         self._scrapers.remember(token, caller)
-        return caller
+        return reply
 
     def _decide_by_head(self, route: Route, request: Request, caller: Caller, action: str) -> None:
         """Decide by the path and the query alone, and record it: the body is refused or cannot be read."""
@@ -379,8 +380,9 @@ def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> N
 
 
 def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
-    """Return the project or session that a field or else a header names."""
-    return _name_of(route, name, given.get(name)) or _header_name(request, name)
+    """Return the project or session that a field or else a header names; a header must be valid even if it does not count."""
+    from_header = _header_name(request, name)
+    return _name_of(route, name, given.get(name)) or from_header
 
 
 def _header_name(request: Request, name: str) -> str | None:

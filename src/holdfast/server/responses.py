@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # Codes of problems, by the step of the pipeline that raises them.
 _BEFORE_TOKEN = ("wrong_host", "wrong_origin", "invalid_request", "unforeseen")
+_PATH = ("bad_target",)  # only what stands for a field of the path can be encoded in a wrong way
 _TOKEN = ("unauthenticated", "denied", "too_many", "unrecorded", "busy", "unsure", "trouble", "damaged", "config", "disk")
 _BODY = ("not_json", "too_slow", "too_large", "too_deep", "wrong_type")
 _ARGUMENTS = ("usage", "invalid_key", "invalid_path", "no_scope")
@@ -26,6 +27,7 @@ NOT_MODIFIED = 304
 def problem_codes(route: Route) -> tuple[str, ...]:
     """Return the codes of all problems that the route can answer with."""
     codes = [*_BEFORE_TOKEN, *route.problems]
+    codes += _PATH if route.path_fields else ()
     if route.action:
         codes += _TOKEN
         codes += _ARGUMENTS if route.fields else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -40,14 +40,17 @@ ActionName = Literal[
 
 
 GrantKind = Annotated[Literal["project", "session", "repository"], choices("What the pattern names.", KINDS)]
+_NAMES = r"(?!.*\*\*)[A-Za-z0-9_*-][A-Za-z0-9._*-]{0,127}"
+_REPOSITORIES = r"(?!.*\*\*)(?:\*|[A-Za-z0-9*][A-Za-z0-9*-]{0,38}/(?!\.*$)[A-Za-z0-9._*-]{1,100})"
 Pattern = Annotated[
     str,
     Meta(
         description="A project or session, such as `acme-*`, or a repository, such as `acme/*`; `*` is any characters.",
-        pattern="^[A-Za-z0-9._*-]{1,128}(/[A-Za-z0-9._*-]{1,100})?$",
+        pattern=f"^{_NAMES}$|^{_REPOSITORIES}$",
     ),
 ]
-Patterns = Annotated[list[Pattern], Meta(max_length=MAX_GRANTS)]
+NamePatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_NAMES}$")]], Meta(max_length=MAX_GRANTS)]
+RepositoryPatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_REPOSITORIES}$")]], Meta(max_length=MAX_GRANTS)]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -59,9 +62,9 @@ class AddAgent(RequestModel, kw_only=True):
     name: AgentName
     role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
     days: TokenDays | UnsetType = UNSET
-    projects: Annotated[Patterns, Meta(description="Projects that it reaches.")] = []
-    sessions: Annotated[Patterns, Meta(description="Sessions that it reaches beside its own.")] = []
-    repositories: Annotated[Patterns, Meta(description="Repositories that it may review.")] = []
+    projects: Annotated[NamePatterns, Meta(description="Projects that it reaches.")] = []
+    sessions: Annotated[NamePatterns, Meta(description="Sessions that it reaches beside its own.")] = []
+    repositories: Annotated[RepositoryPatterns, Meta(description="Repositories that it may review.")] = []
 
 
 class RotateToken(RequestModel, kw_only=True):
@@ -79,6 +82,11 @@ class ListGrants(RequestModel, kw_only=True):
 
 
 class ChangeGrant(RequestModel, kw_only=True):
+    schema_rules: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"kind": {"const": REPOSITORY}}},
+        "then": {"properties": {"pattern": {"pattern": f"^{_REPOSITORIES}$"}}},
+        "else": {"properties": {"pattern": {"pattern": f"^{_NAMES}$"}}},
+    }
     name: AgentName
     kind: GrantKind
     pattern: Pattern
@@ -106,8 +114,8 @@ class QuotaUse(ResponseModel, kw_only=True):
 
 
 class ExportAudit(RequestModel, kw_only=True):
-    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
-    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
+    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
 
 
 class AgentInfo(ResponseModel, kw_only=True):
@@ -271,18 +279,19 @@ ROUTES = (
     Route(
         "GET", "/agents/{name}/grants", list_grants,
         action=_MANAGE, summary="the projects, sessions and repositories that an agent reaches",
-        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE,
+        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, problems=("not_found",),
     ),
     Route(
         "POST", "/agents/{name}/grants", add_grant,
         action=_MANAGE, summary="let an agent reach what fits a pattern, from its next request on",
         params=ChangeGrant, reads=JSON, example={"kind": "repository", "pattern": "acme/*"},
         answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, replay=REPLAY_WHOLE, records_decision=True,
+        problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}/grants", remove_grant,
         action=_MANAGE, summary="take a grant back, named by exactly its pattern",
-        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True,
+        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/roles", list_roles,

@@ -11,6 +11,7 @@ from holdfast.index import tokenizer
 from holdfast.ledger.purges import MIN_LINE_CHARS, fold_text, long_lines
 from holdfast.models import Receipt
 from holdfast.verbs import render
+from holdfast.verbs.purge import receipts
 from holdfast.verbs.purge.patterns import MIN_LINE, Patterns
 from holdfast.verbs.purge.receipts import ReceiptMask
 from holdfast.verbs.purge.verify_files import kind_of, open_verifier
@@ -43,6 +44,8 @@ class PurgeJob:
         # The folders of the scopes where the text is refused from now on. A person's purge refuses it everywhere (None): an
         # agent decides for its own scopes only, and what others write is not its to forbid.
         self.folders: tuple[str, ...] | None = None if context.origin == "user" else tuple(dict.fromkeys(folders))
+        # What the receipt may tell: an agent with a token learns nothing about scopes that it does not reach.
+        self._told_folders = receipts.folders_to_tell(context)
         self.retry = retry  # the command line that purges it again, where that needs no word of the text
         self.id = new_id(int(dates.clock() * 1000))
         self.marks: list[str] = []  # digests by which a later purge of the same thing is recognised
@@ -140,17 +143,19 @@ class PurgeJob:
         for scope in scopes:
             context.sync.write_listing(scope)
         rendered, failed = render_files_again(context)
-        self.checks += rendered
-        self.beyond_reach += failed
+        self.checks += self._tell_paths(rendered, "rendered anew: files of this machine")
+        self.beyond_reach += self._tell_paths(failed, "the blocks in files of this machine")
         self._empty_logs(rewrite=True)
         self.beyond_reach += self._verifier.vacuum()
 
     def _mask_done_actions(self) -> None:
-        """Mask records of what agents did where they repeat the text; the records themselves stay."""
+        """Mask records of what agents did where they repeat the text; the records themselves stay. An agent with a token
+        masks only its own."""
         patterns = Patterns(self.texts)
         try:
             self.usage_rows += self.context.ledger.done.mask(
-                lambda text: patterns.find_in(text.encode("utf-8", "surrogatepass"))
+                lambda text: patterns.find_in(text.encode("utf-8", "surrogatepass")),
+                agent=None if self._told_folders is None else self.context.agent,
             )
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
@@ -179,8 +184,10 @@ class PurgeJob:
             pause = min(pause * 2, 1.0)
             self._empty_logs()
         self.pending += remaining
-        self.beyond_reach += [f"{path}, which is not ours, holds it" for path in self._foreign_files]
-        self.beyond_reach += [f"{path} could not be read back" for path in self._unread_files]
+        foreign = [f"{path}, which is not ours, holds it" for path in self._foreign_files]
+        unread = [f"{path} could not be read back" for path in self._unread_files]
+        self.beyond_reach += self._tell_paths(foreign, "files that are not ours hold it")
+        self.beyond_reach += self._tell_paths(unread, "files could not be read back")
         short = sum([len(text.strip()) < MIN_LINE for text in self.texts])
         if short:
             self.checks.append(f"{short} of its texts shorter than {MIN_LINE} characters: too short to be looked for in bytes")
@@ -204,6 +211,7 @@ class PurgeJob:
         kinds = {path: "user" if path in rendered else kind_of(path) for path in matches}
         prose = [path for path in matches if kinds[path] == "user"]
         elsewhere = set().union(*[matches[path] for path in prose])  # pieces that notes and files legitimately say
+        elsewhere |= self._find_in_records_of_others(patterns)
         remaining = []
         self._foreign_files = [path for path in matches if kinds[path] == "foreign"]
         for path, numbers in matches.items():
@@ -212,11 +220,20 @@ class PurgeJob:
                 remaining.append((path, f"{len(left)} pieces of it still stand there"))
         if not remaining:
             self._report_searched(patterns, len(files), elsewhere)
-        said_by = [path for path in prose if not _is_prose(path) or self._lines_said_in([path])]
+        told = [path for path in prose if receipts.may_tell(path, self._told_folders)]
+        said_by = [path for path in told if not _is_prose(path) or self._lines_said_in([path])]
         self._also_said_by = said_by[:_MAX_PATHS_NAMED]
         covered = [path for path in prose if _is_prose(path) and self._is_covered(path)]
         self._allow_again(self._lines_said_in(covered) - self._allowed)
         return remaining
+
+    def _find_in_records_of_others(self, patterns: Patterns) -> set[int]:
+        """Return the pieces that other agents' records say, which the purge of an agent with a token leaves alone."""
+        if self._told_folders is None or self.context.agent is None:
+            return set()
+        texts = self.context.ledger.done.list_texts_of_others(self.context.agent)
+        self.context.ledger.close()
+        return set().union(*[patterns.find_in(text.encode("utf-8", "surrogatepass")) for text in texts])
 
     def _is_shared_vector(self, patterns: Patterns, number: int) -> bool:
         """Return whether this pattern is a slice of a vector that another text has too."""
@@ -227,6 +244,9 @@ class PurgeJob:
 
     def _report_searched(self, patterns: Patterns, files: int, elsewhere: set[int]) -> None:
         """Record what was searched for, and what was not because other texts say it."""
+        if self._told_folders is not None:  # no number here depends on what other scopes say
+            self.checks.append(f"its lines looked for as {_ENCODINGS} wherever no other text says them: none found")
+            return
         shared = len([number for number in elsewhere if number < len(patterns.pieces)])
         if patterns.pieces:
             count, where = len(patterns.pieces) - shared, self._verifier.describe_searched(files)
@@ -235,6 +255,10 @@ class PurgeJob:
             self.checks.append(f"{shared} pieces that other texts have too: not looked for in what is made from those")
         if self.vectors:
             self.checks.append(self._verifier.describe_vectors(self.vectors))
+
+    def _tell_paths(self, lines: list[str], summary: str) -> list[str]:
+        """Return lines of the receipt that name files anywhere; for an agent with a token, one line without their names."""
+        return lines if self._told_folders is None or not lines else [summary]
 
     def _allow_again(self, lines: set[str]) -> None:
         """Drop the digests of lines that turn out to be said by other notes."""
@@ -279,8 +303,9 @@ class PurgeJob:
             fixed_lines=self._verifier.unreachable,
         )  # fmt: skip
         left = [("" if mask.hides(path) else path, mask.mask_line(why)) for path, why in dict.fromkeys(self.pending)]
-        more = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
+        more: dict[str, Any] = {"named": self.note_marks} if self.note_marks and receipt.state != "done" else {}
         more |= {"folders": list(self.folders)} if self.folders is not None else {}
+        more |= {"agent": self.context.agent} if self._told_folders is not None else {}
         return {**mask.mask_receipt(receipt).as_dict(), "kind": self.kind, "left": left, "retry": self.retry, **more}
 
 

@@ -59,12 +59,31 @@ def _check_none_lost(context: Context) -> None:
         raise Damaged("something was purged here, and the ledger has no receipt of it", Template("Run ", DOCTOR))
 
 
+def folders_to_tell(context: Context) -> tuple[str, ...] | None:
+    """Return the folders about which a receipt may tell the caller; None for all, unless it is an agent with a token."""
+    return context.visible_folders(None) if context.config.by_token and context.origin != "user" else None
+
+
+def may_tell(path: str, folders: tuple[str, ...] | None) -> bool:
+    """Return whether a receipt may name this file."""
+    return folders is None or any(path.startswith(f"shelf/{folder}/") for folder in folders)
+
+
 def _visible_receipts(context: Context, rows: list[dict[str, Any]]) -> list[Receipt]:
     found = [receipt_from_dict(row) for row in rows]
     if not found or context.origin == "user":
         return found
-    visible = context.visible_scopes(None)
-    return [receipt for receipt in found if receipt.scope in visible]
+    visible, folders = context.visible_scopes(None), folders_to_tell(context)
+    seen = [(row, receipt) for row, receipt in zip(rows, found, strict=True) if receipt.scope in visible]
+    return [receipt if folders is None else _limit(receipt, folders, "folders" in row) for row, receipt in seen]
+
+
+def _limit(receipt: Receipt, folders: tuple[str, ...], is_of_agent: bool) -> Receipt:
+    """Return the receipt without what an agent with a token may not know. That of a person tells about the whole home."""
+    said_by = tuple([path for path in receipt.also_said_by if may_tell(path, folders)])
+    if is_of_agent:
+        return receipt.replace(also_said_by=said_by)
+    return receipt.replace(also_said_by=said_by, checks=(), beyond_reach=(), pending=(), told=())
 
 
 def receipt_from_dict(stored: dict[str, Any]) -> Receipt:

@@ -97,7 +97,7 @@ def _continue(context: Context, receipt: Stored) -> Stored:
         return receipt
     try:
         context.refresh(tuple(context.store.list_scopes()), archived=True)
-        receipt = _count_masked(context, receipt, context.ledger.done.mask(is_purged))
+        receipt = _count_masked(context, receipt, context.ledger.done.mask(is_purged, receipt.get("agent")))
         context.query(lambda: context.index.scrub(_BUSY_SECONDS, rewrite=True))
         context.ledger.scrub(_BUSY_SECONDS)
     except (Busy, DiskTrouble):
