@@ -130,7 +130,7 @@ FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, length integ
 
 -- name: add_words
 INSERT INTO word (term, now, past)
-SELECT * FROM unnest(:terms::text[], :now_codes::bigint[], :past_codes::bigint[]) ON CONFLICT DO NOTHING;
+SELECT * FROM json_to_recordset(:rows::json) AS r (term text, now bigint, past bigint) ON CONFLICT DO NOTHING;
 
 -- name: add_facts
 INSERT INTO fact (folder, doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line)

@@ -132,12 +132,13 @@ class Change:
             self._db.execute(self._sql["drop_facts"], {"docs": passages_of["docs"]})
         for batch in _split_batches(self._removed):
             self._db.execute(self._sql["drop_docs"], {"docs": batch})
-        passages = [self._count_passage(row) for row in self._passages]
+        mentions = [self._count_mentions(row) for row in self._passages]
+        passages = [_passage_columns(row, of_row) for row, of_row in zip(self._passages, mentions, strict=True)]
         facts = [fact | {"about": shorten_name(fact["about"]), "named": shorten_name(fact["named"])} for fact in self._facts]
         made_rows = [row | {"number": number} for number, row in enumerate(self._made)]
         self._insert("add_docs", self._docs)
         self._insert("add_passages", passages)
-        self._insert("add_mentions", passages)
+        self._insert("add_mentions", mentions)
         self._insert("add_facts", facts)
         self._insert("add_made", made_rows)
         self._add_terms()
@@ -162,17 +163,16 @@ class Change:
         if cleaned:
             self._db.execute(self._sql[statement], {"rows": json.dumps(cleaned, ensure_ascii=False)})
 
-    def _count_passage(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a passage with the numbers of its terms, and count its length."""
+    def _count_mentions(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the numbers of a passage's terms and how often each occurs, and count its length."""
         past = bool(row["past"])
         terms = Counter([*row["name_terms"].split(), *row["text_terms"].split()])
-        text, length = clean_text(row["text"]), 1 + terms.total()  # as SQLite's full-text table counts, with the folder's term
+        length = 1 + terms.total()  # as SQLite's full-text table counts, with the folder's term
         self._folders.count(row["folder"], **({"old": 1, "old_tokens": length} if past else {"tokens": length}))
-        return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
-            "text": text, "sum": crc32(text.encode()), "length": length,
+        return {
+            "id": row["id"], "folder": row["folder"], "length": length,
             "terms": [term_number(term, past) for term in terms],
             "times": [min(times, _MAX_TIMES) for times in terms.values()],
-            "spoken": fold_speaker(row["speaker"]) if row["speaker"] else None,
         }  # fmt: skip
 
     def _add_terms(self) -> None:
@@ -180,9 +180,7 @@ class Change:
         current = [row for row in self._passages if not row["past"]]
         words = [term for row in current for term in f"{row['name_terms']} {row['text_terms']}".split()]
         terms = sorted({clean_text(term) for term in words})
-        if terms:
-            now, past = [term_number(term) for term in terms], [term_number(term, True) for term in terms]
-            self._db.execute(self._sql["add_words"], {"terms": terms, "now_codes": now, "past_codes": past})
+        self._insert("add_words", [{"term": term, "now": term_number(term), "past": term_number(term, True)} for term in terms])
 
 
 class _Folders:
@@ -229,6 +227,15 @@ class _Folders:
         counts = [self._counts.get(folder, Counter[str]()) for folder in self._mixes]
         columns = {name: [one[name] for one in counts] for name in _COUNTS}
         self._db.execute(self._sql["mix_in"], {"folders": [*self._mixes], "mixes": [*self._mixes.values()], **columns})
+
+
+def _passage_columns(row: dict[str, Any], mentions: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a passage."""
+    text = clean_text(row["text"])
+    return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
+        "text": text, "sum": crc32(text.encode()), "length": mentions["length"], "terms": mentions["terms"],
+        "spoken": fold_speaker(row["speaker"]) if row["speaker"] else None,
+    }  # fmt: skip
 
 
 def _split_batches(docs: list[T]) -> list[list[T]]:
