@@ -309,8 +309,7 @@ def test_words_that_nothing_says_any_more_go_with_the_scrub(index):
     terms = list(tokenizer.query_terms("xylophonist"))
     assert index.find_orphaned_terms(terms) == []
     with index._database.transaction() as db:  # other writers may be about to index such a text
-        values = {"scope": "projects/other", "part": "notes", "docs": 0, "passages": 0}
-        db.execute(SQL["lock_folder"], values).fetchall()
+        db.execute(SQL["lock_folder_rows"], {"scopes": ["projects/other"], "parts": ["notes"]}).fetchall()
         with ThreadPoolExecutor(1) as threads:
             threads.submit(index.remove, doc.scope, doc.part, [doc.name], lambda _: True).result(30)
     assert index.find_orphaned_terms(terms) == terms

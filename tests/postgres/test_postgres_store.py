@@ -114,7 +114,8 @@ def test_many_are_written_all_or_none(store):
     assert [entry.name for entry in store.entries(FOLDER, "notes")] == ["a.md"]
     stamps = store.write_notes([*notes, NoteWrite(HERE, "a.md", b"two", seen)])
     assert store.file_ids(FOLDER, "notes", ["n0.md", "a.md"]) == {"n0.md": stamps[0], "a.md": stamps[-1]}
-    assert [content and content.data for content in store.read_notes(HERE, ["a", "missing", "n7"])] == [b"two", None, b"text"]
+    read = store.read_notes([(HERE, "a"), (HERE, "missing"), (HERE, "n7")])
+    assert [content and content.data for content in read] == [b"two", None, b"text"]
     assert stored_fingerprints(store) == computed_fingerprints(store)
 
 

@@ -97,7 +97,7 @@ def test_a_note_edited_by_hand_breaks_no_view(home, postgres_url, reader, field)
     note = store_pair(home, postgres_url, "default", "bot", "BuildCmd", "make").key
     with open_memory(home, postgres_url, "default", "bot") as memory:
         store, scope = context_of(memory).store, Scope("agent", "bot")
-        (content,) = store.read_notes(scope, [note])
+        (content,) = store.read_notes([(scope, note)])
         data = content.data.replace(b"name: BuildCmd", field).replace(b"created: 2", b"created: 9999-99-99 2")
         store.write_note(scope, note, data, content.file_id)
         store.write_note(scope, "plain", b"No frontmatter.\n", None)

@@ -40,7 +40,7 @@ def edit_note(home, key, change):
     """Change the bytes of a note of the agent `bot` behind the gateway's back, as an editor would."""
     with Memory(home, agent="bot", origin="user") as memory:
         store, scope = context_of(memory).store, Scope("agent", "bot")
-        (content,) = store.read_notes(scope, [key])
+        (content,) = store.read_notes([(scope, key)])
         store.write_note(scope, key, change(content.data), content.file_id)
 
 

@@ -209,14 +209,17 @@ class AccessGate:
         role = self._roles.get(caller.role)
         reason = denial_reason(role, action, scope)
         meta = {**meta, **({"scope": scope} if scope else {})}
-        fix = Template("An operator may change its role: ", command("role list"), " shows them")
+        missing = ""
         if role is not None and not reason:
             missing = grants.find_missing(role, caller, scope, named)
             if not missing:
                 return role, meta
+        if missing:
             reason = f"it has no grant for the {missing} that the request names"
             meta |= grants.audit_details(missing, named)
             fix = Template("An operator may grant it: ", _grant_command(missing, caller.agent))
+        else:
+            fix = Template("An operator may change its role: ", command("role list"), " shows them")
         self._record(caller, action, "denied", {**meta, "reason": reason})
         raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
 

@@ -50,9 +50,10 @@ class Backend:
 
     def __init__(
         self, config: Config, *, store: Store, index: Index, ledger: Ledger, changes: ChangeDetector,
-        listing: ListingWriter | None, progress: Progress,
+        listing: ListingWriter | None, progress: Progress, closes_ledger: bool = True,
     ) -> None:  # fmt: skip
         self.store, self.index, self.ledger = store, index, ledger
+        self._closes_ledger = closes_ledger
         self.purge_filter = PurgeFilter(ledger)
         self.sync = Sync(
             store=store, index=index, changes=changes, purge_filter=self.purge_filter, listing=listing, progress=progress,
@@ -75,12 +76,20 @@ class Backend:
         if self._hybrid_search is not None:
             self._hybrid_search.vectorizer.stop()
             self._hybrid_search = None
-        for part in (self.sync, self.index, self.ledger):
-            part.close()
+        self.sync.close()
+        self.index.close()
+        if self._closes_ledger:
+            self.ledger.close()
 
 
-def open_backend(config: Config, *, agent: str | None, all_agents: bool, progress: Progress) -> Backend:
-    """Return the backend that the settings name, as an agent sees it, or with `all_agents` as a person does."""
+def open_backend(
+    config: Config, *, agent: str | None, all_agents: bool, progress: Progress, ledger: Ledger | None = None
+) -> Backend:
+    """Return the backend that the settings name, as an agent sees it, or with `all_agents` as a person does.
+
+    Several backends of a home may share a `ledger`, which the caller closes: two connections that write in turn read each
+    other's pages again.
+    """
     if config.store or config.store_read:
         from holdfast.postgres import backend
 
@@ -91,10 +100,10 @@ def open_backend(config: Config, *, agent: str | None, all_agents: bool, progres
         )  # fmt: skip
     store = FileStore(config.home, config.lock_seconds)
     index = SqliteIndex(config.home, config.lock_seconds, config.quarantine)
-    ledger = SqliteLedger(config.home, config.lock_seconds)
     return Backend(
-        config, store=store, index=index, ledger=ledger, changes=FileChanges(store, index),
-        listing=ListingWriter(store, index), progress=progress,
+        config, store=store, index=index, ledger=ledger or SqliteLedger(config.home, config.lock_seconds),
+        changes=FileChanges(store, index), listing=ListingWriter(store, index), progress=progress,
+        closes_ledger=ledger is None,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import os
 import time
 
 from holdfast import sqlite
-from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, Template, Trouble, from_os
+from holdfast.errors import DOCTOR, Busy, Damaged, DiskTrouble, HoldfastError, Template, Trouble, from_os
 from holdfast.home import Lock
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.usage import Decisions, Sessions, Usage
@@ -65,6 +65,7 @@ class SqliteLedger:
         self.decisions = Decisions(self.database)
         self._purges: Purges | None = None
         self._audit: Audit | None = None
+        self._agents: Agents | None = None
 
     # The parts that a plain recall or store does not need are imported when used.
 
@@ -92,10 +93,12 @@ class SqliteLedger:
     @property
     def agents(self) -> Agents:
         """The agents that may use the gateway, and their tokens."""
-        from holdfast.ledger.agents import Agents
-        from holdfast.ledger.revocations import RevocationFile
+        if self._agents is None:
+            from holdfast.ledger.agents import Agents
+            from holdfast.ledger.revocations import RevocationFile
 
-        return Agents(self.database, self.audit, RevocationFile(self._home))
+            self._agents = Agents(self.database, self.audit, RevocationFile(self._home))
+        return self._agents
 
     def check_ready(self) -> None:
         """Raise if tokens cannot be looked up now; whether the disk takes writes is the caller's to check."""
@@ -168,7 +171,11 @@ class SqliteLedger:
         self.database.scrub(seconds)
 
     def close(self) -> None:
-        """Save the audit's mark and close the file; the next use opens it again."""
+        """Write what is deferred, save the audit's mark and close the file; the next use opens it again."""
+        try:
+            self.usage.write_deferred()
+        except HoldfastError:
+            pass  # a count that fails never fails anything else
         if self._audit is not None:
             self._audit.update_mark(0)
         self.database.close()

@@ -26,6 +26,12 @@ class Usage:
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
         self._counted: dict[str, int] = {}
+        self._is_deferred = False
+        self._unwritten: dict[str, int] = {}  # when notes were used, if uses are deferred
+
+    def defer(self) -> None:
+        """Write uses only with `write_deferred`, which a server calls every second: one transaction for many requests."""
+        self._is_deferred = True
 
     def record_use(self, ids: Iterable[str], now: int) -> None:
         """Count one more use of each note, at most one a minute. Within that minute the database is not used again."""
@@ -33,14 +39,32 @@ class Usage:
             due = [id for id in dict.fromkeys(ids) if abs(now - self._counted.get(id, -_MINUTE)) >= _MINUTE]
             if not due:
                 return
+            if self._is_deferred:
+                if len(self._unwritten) < _MAX_CACHED:  # else the ledger has not been writable for long
+                    self._unwritten.update((id, now) for id in due)
+                self._remember(due, now)
+                return
             rows = [{"id": id, "now": now} for id in sorted(due)]  # sorted, so that two writers cannot deadlock
             counted = self._database.write(lambda transaction: transaction.run_many("count", rows), durable=False)
-            if len(self._counted) + len(counted) > _MAX_CACHED:
-                self._counted.clear()
-            self._counted.update((str(id), now) for (id,) in counted)
+            self._remember([str(id) for (id,) in counted], now)
+
+    def _remember(self, ids: List[str], now: int) -> None:
+        if len(self._counted) + len(ids) > _MAX_CACHED:
+            self._counted.clear()
+        self._counted.update((id, now) for id in ids)
+
+    def write_deferred(self) -> None:
+        """Write the uses that are not written yet; they stay if that fails."""
+        with self._database.lock:
+            if not self._unwritten:
+                return
+            rows = [{"id": id, "now": time} for id, time in sorted(self._unwritten.items())]
+            self._database.write(lambda transaction: transaction.run_many("count", rows), durable=False)
+            self._unwritten.clear()
 
     def get_counts(self, ids: Iterable[str]) -> dict[str, int]:
         """Return how often each note was used; those never used are left out."""
+        self.write_deferred()
         wanted = list(dict.fromkeys(ids))
         return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
 
@@ -54,6 +78,7 @@ class Usage:
         """Return when each note was last recalled, read or shown, in seconds since 1970; those never used are left out.
 
         Raises where the ledger cannot be read: retention must not take every note for unused."""
+        self.write_deferred()
         found: dict[str, int] = {}
         for start in range(0, len(ids), _IDS_PER_QUERY):
             found.update(self._database.read("last_used", ids=_json_list(ids[start : start + _IDS_PER_QUERY])))
@@ -72,6 +97,7 @@ class Usage:
         with self._database.lock:
             for id in ids:
                 self._counted.pop(id, None)
+                self._unwritten.pop(id, None)
             mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
             if not any(mentions) and not self.get_counts(ids):
                 return 0

@@ -7,11 +7,14 @@ WHERE s.scope = ANY(:scopes::text[]) AND s.part = ANY(:parts::text[]);
 
 -- Which of these files exist, each with its identity: asked when no other process can change the index of the folder.
 -- name: existing_files
-SELECT name, stamp, changed, octet_length(data) FROM document
-WHERE scope = :scope::text AND part = :part::text AND name = ANY(:doc_names::text[])
+SELECT d.scope, d.part, d.name, d.stamp, d.changed, octet_length(d.data)
+FROM unnest(:scopes::text[], :parts::text[], :names::text[]) AS one (scope, part, name)
+  JOIN document d ON d.scope = one.scope AND d.part = one.part AND d.name = one.name
 UNION ALL
-SELECT name, ino, changed, size FROM roll
-WHERE scope = :scope::text AND part = :part::text AND part = 'transcripts' AND name = ANY(:doc_names::text[]);
+SELECT r.scope, r.part, r.name, r.ino, r.changed, r.size
+FROM unnest(:scopes::text[], :parts::text[], :names::text[]) AS one (scope, part, name)
+  JOIN roll r ON r.scope = one.scope AND r.part = one.part AND r.name = one.name
+WHERE one.part = 'transcripts';
 
 -- The files that changed last in a folder, in the store and in the index, and by how much the two differ as a whole.
 -- name: compare_recent

@@ -10,7 +10,10 @@ from __future__ import annotations
 import select
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
+from itertools import count
+from typing import NamedTuple
 
 import psycopg
 from psycopg import generators
@@ -27,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from typing import Any, Protocol, Self
 
+    from psycopg.abc import Buffer
     from psycopg.pq.abc import PGcancelConn, PGresult
 
     from holdfast.postgres.pool import Connections
 
     Values = Mapping[str, Any] | Sequence[Any]
     Statement = tuple[str, Values, "Result"]
+    _PlanKey = tuple[bytes, tuple[int, ...]]
 
     class Flushable(Protocol):
         """An object that sends what is queued."""
@@ -40,6 +45,8 @@ if TYPE_CHECKING:
         def flush(self) -> None: ...
 
 
+_PREPARE_AFTER = 3  # uses of a statement on one connection after which the server keeps its plan
+_MAX_PREPARED = 200  # statements whose plans the server keeps for one connection
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 _GRACE_SECONDS = 15  # beyond the statement timeout, before a server that is silent counts as gone
 _CANCEL_SECONDS = 30.0  # for which a cancel request is tried; by then the statement has mostly ended by itself
@@ -84,11 +91,21 @@ class NoAnswer(psycopg.OperationalError):
         self.since = since
 
 
+class _Query(NamedTuple):
+    """A statement and its values as the server reads them."""
+
+    text: bytes
+    values: Sequence[Buffer | None] | None = None
+    types: tuple[int, ...] = ()
+    formats: tuple[int, ...] = ()
+
+
 class Connection(psycopg.Connection[tuple["Any", ...]]):
     """A connection that is always in pipeline mode and notices a server that no longer answers."""
 
     pool: Connections | None = None  # where it is given back; None where it is closed after use
     holder = 0, ""  # the thread and the tenant that use it
+    keeps_plans = False  # whether statements that are used often are prepared
 
     @classmethod
     def connect(  # type: ignore[override]
@@ -106,6 +123,16 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         self._server_answers = server_answers
         self.warnings: list[str] = []
         self.add_notice_handler(self._on_notice)
+        self._uses: Counter[_PlanKey] = Counter()
+        self._plans: dict[_PlanKey, bytes] = {}  # names of prepared statements
+        self._names = count(1)  # a statement that may not have been prepared gets a new name
+
+    def find_out_whether_plans_are_kept(self) -> None:
+        """Prepare statements from now on if this is a connection to PostgreSQL itself: a pooler in between gives each
+        transaction to any of its own connections, and has told us a process id of its own."""
+        result = Result()
+        self.run([("SELECT pg_backend_pid()", (), result)])
+        self.keeps_plans = result.rows == [(self.info.backend_pid,)]
 
     def _on_notice(self, notice: psycopg.errors.Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
@@ -113,26 +140,49 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
 
     def run(self, batch: Sequence[Statement]) -> None:
         """Send these statements and read their results; then raise the first error."""
-        prepared = [self._prepare(statement, values) for statement, values, _ in batch]  # before anything is sent: it may fail
+        queries = [self._encode(statement, values) for statement, values, _ in batch]  # before anything is sent: it may fail
+        results: list[Result] = []
+        before = set(self._plans)
         try:
-            for query in prepared:
-                self.pgconn.send_query_params(*query)
+            for query, (_, _, result) in zip(queries, batch, strict=True):
+                if self._send(query):
+                    results.append(Result())
+                results.append(result)
             self.pgconn.pipeline_sync()
-            failure = self._run_generator(self._exchange([result for _, _, result in batch]))
+            failure = self._run_generator(self._exchange(results))
         except BaseException:
             self.close()  # results that were not read would be taken for those of the next batch
             raise
         if failure is not None:
+            for key in self._plans.keys() - before:  # perhaps the server did not get that far
+                del self._plans[key]
             raise failure
 
-    def _prepare(self, statement: str, values: Values) -> tuple[Any, ...]:
+    def _encode(self, statement: str, values: Values) -> _Query:
         """Return the statement and its values as the server reads them."""
         text, names = number_placeholders(statement)
         ordered = list(values) if isinstance(names, int) else [values[name] for name in names]  # type: ignore[call-overload]
         if not ordered:
-            return text, None, None, None, Format.BINARY
+            return _Query(text)
         dumped = self._transformer.dump_sequence(ordered, [PyFormat.AUTO] * len(ordered))
-        return text, dumped, self._transformer.types, self._transformer.formats, Format.BINARY
+        types, formats = self._transformer.types, self._transformer.formats
+        return _Query(text, dumped, tuple(types or ()), tuple(formats or ()))
+
+    def _send(self, query: _Query) -> bool:
+        """Send a statement, as a prepared one if it is used often; return whether it is prepared now, which has its own
+        result."""
+        key = query.text, query.types
+        self._uses[key] += 1
+        name = self._plans.get(key)
+        is_new = not name and self.keeps_plans and self._uses[key] > _PREPARE_AFTER and len(self._plans) < _MAX_PREPARED
+        if is_new:
+            name = self._plans[key] = b"holdfast_%d" % next(self._names)
+            self.pgconn.send_prepare(name, query.text, query.types)
+        if name:
+            self.pgconn.send_query_prepared(name, query.values, query.formats, Format.BINARY)
+        else:
+            self.pgconn.send_query_params(query.text, query.values, query.types, query.formats, Format.BINARY)
+        return is_new
 
     def _exchange(self, results: list[Result]) -> Generator[Wait, Ready, psycopg.Error | None]:
         """Write what is queued, then read the result of each statement and that of the sync that ends the batch."""

@@ -51,19 +51,28 @@ SELECT f.scope, f.part, f.id, f.fingerprint FROM folder f WHERE {in_scopes};
 -- name: add_folder
 INSERT INTO folder (scope, part) VALUES (:scope::text, :part::text) ON CONFLICT DO NOTHING;
 
--- name: lock_folder
+-- name: lock_folder_rows
 INSERT INTO folder (scope, part)
-SELECT :scope::text, :part::text
+SELECT one.scope, one.part
 FROM (SELECT pg_advisory_xact_lock_shared(hashtextextended('holdfast catalogue ' || tenant(), 0)) AS entered) AS shared
+  CROSS JOIN unnest(:scopes::text[], :parts::text[]) WITH ORDINALITY AS one (scope, part, place)
+ORDER BY one.place
 ON CONFLICT (tenant, scope, part) DO UPDATE SET version = folder.version + 1
-RETURNING id, ARRAY(SELECT nextval('holdfast.doc_id') FROM generate_series(1, :docs::integer)),
+RETURNING scope, part, id;
+
+-- name: new_ids
+SELECT ARRAY(SELECT nextval('holdfast.doc_id') FROM generate_series(1, :docs::integer)),
   ARRAY(SELECT nextval('holdfast.passage_id') FROM generate_series(1, :passages::integer));
 
 -- name: mix_in
-UPDATE folder SET fingerprint = fingerprint # :mix::bigint, version = version + 1,
-  passages = passages + :passages::bigint, words = words + :words::bigint, tokens = tokens + :tokens::bigint,
-  old = old + :old::bigint, old_tokens = old_tokens + :old_tokens::bigint
-WHERE id = :folder::bigint;
+UPDATE folder f SET fingerprint = f.fingerprint # one.mix, version = f.version + 1,
+  passages = f.passages + one.passages, words = f.words + one.words, tokens = f.tokens + one.tokens,
+  old = f.old + one.old, old_tokens = f.old_tokens + one.old_tokens
+FROM unnest(
+  :folders::bigint[], :mixes::bigint[], :passages::bigint[], :words::bigint[], :tokens::bigint[], :old::bigint[],
+  :old_tokens::bigint[]
+) AS one (id, mix, passages, words, tokens, old, old_tokens)
+WHERE f.id = one.id;
 
 -- name: agent_usage
 SELECT coalesce(sum(notes), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM agent_usage WHERE agent = :agent::text;
@@ -72,8 +81,10 @@ SELECT coalesce(sum(notes), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM age
 SELECT id, ino, ctime, size, mix, digest, versions, note_id FROM doc WHERE folder = :folder::bigint AND name = :name::text;
 
 -- name: indexed_files
-SELECT d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions, d.note_id FROM folder f JOIN doc d ON d.folder = f.id
-WHERE f.scope = :scope::text AND f.part = :part::text AND d.name = ANY(:doc_names::text[]);
+SELECT f.id, d.name, d.id, d.ino, d.ctime, d.size, d.mix, d.digest, d.versions, d.note_id
+FROM unnest(:scopes::text[], :parts::text[], :names::text[]) AS one (scope, part, name)
+  JOIN folder f ON f.scope = one.scope AND f.part = one.part
+  JOIN doc d ON d.folder = f.id AND d.name = one.name;
 
 -- name: file_ids
 SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
@@ -119,7 +130,7 @@ FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, length integ
 
 -- name: add_words
 INSERT INTO word (term, now, past)
-SELECT * FROM unnest(:terms::text[], :now_codes::bigint[], :past_codes::bigint[]) ON CONFLICT DO NOTHING;
+SELECT * FROM json_to_recordset(:rows::json) AS r (term text, now bigint, past bigint) ON CONFLICT DO NOTHING;
 
 -- name: add_facts
 INSERT INTO fact (folder, doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line)

@@ -11,7 +11,6 @@ from collections import Counter
 from zlib import crc32
 
 from holdfast.base.ids import FileId, file_fingerprint
-from holdfast.base.record import Record
 from holdfast.index.results import IndexedFile
 from holdfast.index.rows import (
     APPEND,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from holdfast.index.entries import IndexEntry, Passage
     from holdfast.models import Fact
     from holdfast.postgres import Session
-    from holdfast.postgres.connection import Result
 
     T = TypeVar("T")
 
@@ -134,12 +132,13 @@ class Change:
             self._db.execute(self._sql["drop_facts"], {"docs": passages_of["docs"]})
         for batch in _split_batches(self._removed):
             self._db.execute(self._sql["drop_docs"], {"docs": batch})
-        passages = [self._count_passage(row) for row in self._passages]
+        mentions = [self._count_mentions(row) for row in self._passages]
+        passages = [_passage_columns(row, of_row) for row, of_row in zip(self._passages, mentions, strict=True)]
         facts = [fact | {"about": shorten_name(fact["about"]), "named": shorten_name(fact["named"])} for fact in self._facts]
         made_rows = [row | {"number": number} for number, row in enumerate(self._made)]
         self._insert("add_docs", self._docs)
         self._insert("add_passages", passages)
-        self._insert("add_mentions", passages)
+        self._insert("add_mentions", mentions)
         self._insert("add_facts", facts)
         self._insert("add_made", made_rows)
         self._add_terms()
@@ -164,17 +163,16 @@ class Change:
         if cleaned:
             self._db.execute(self._sql[statement], {"rows": json.dumps(cleaned, ensure_ascii=False)})
 
-    def _count_passage(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a passage with the numbers of its terms, and count its length."""
+    def _count_mentions(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return the numbers of a passage's terms and how often each occurs, and count its length."""
         past = bool(row["past"])
         terms = Counter([*row["name_terms"].split(), *row["text_terms"].split()])
-        text, length = clean_text(row["text"]), 1 + terms.total()  # as SQLite's full-text table counts, with the folder's term
+        length = 1 + terms.total()  # as SQLite's full-text table counts, with the folder's term
         self._folders.count(row["folder"], **({"old": 1, "old_tokens": length} if past else {"tokens": length}))
-        return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
-            "text": text, "sum": crc32(text.encode()), "length": length,
+        return {
+            "id": row["id"], "folder": row["folder"], "length": length,
             "terms": [term_number(term, past) for term in terms],
             "times": [min(times, _MAX_TIMES) for times in terms.values()],
-            "spoken": fold_speaker(row["speaker"]) if row["speaker"] else None,
         }  # fmt: skip
 
     def _add_terms(self) -> None:
@@ -182,17 +180,7 @@ class Change:
         current = [row for row in self._passages if not row["past"]]
         words = [term for row in current for term in f"{row['name_terms']} {row['text_terms']}".split()]
         terms = sorted({clean_text(term) for term in words})
-        if terms:
-            now, past = [term_number(term) for term in terms], [term_number(term, True) for term in terms]
-            self._db.execute(self._sql["add_words"], {"terms": terms, "now_codes": now, "past_codes": past})
-
-
-class _Lookup(Record):
-    """The results of the statements about one folder, which the server answers together with those of the others."""
-
-    locked: Result
-    indexed: Result
-    stored: Result | None
+        self._insert("add_words", [{"term": term, "now": term_number(term), "past": term_number(term, True)} for term in terms])
 
 
 class _Folders:
@@ -207,27 +195,24 @@ class _Folders:
         self.stored: dict[tuple[str, str, str], FileId] = {}
         self._mixes: dict[int, int] = {}
         self._counts: dict[int, Counter[str]] = {}
-        queued = {key: self._queue_lookup(*key, of_folder) for key, of_folder in files.items()}  # one round trip for all
-        for key, lookup in queued.items():
-            self._read_lookup(*key, lookup)
+        if files:
+            self._lock_and_look_up(files)
 
-    def _queue_lookup(self, scope: str, part: str, files: FilesOfFolder) -> _Lookup:
-        """Queue the statements that lock a folder and look its files up."""
-        key = {"scope": scope, "part": part}
-        names = {**key, "doc_names": files.names}
-        return _Lookup(
-            locked=self._db.execute(self._sql["lock_folder"], {**key, "docs": len(files.names), "passages": files.passages}),
-            indexed=self._db.execute(self._sql["indexed_files"], names),
-            stored=self._db.execute(self._sql["stored_files"], names) if self._checks_store else None,
-        )
-
-    def _read_lookup(self, scope: str, part: str, lookup: _Lookup) -> None:
-        folder, doc_ids, passage_ids = lookup.locked.fetchone()
-        self.ids[scope, part] = folder
-        self.doc_ids[:0], self.passage_ids[:0] = doc_ids[::-1], passage_ids[::-1]
-        self.indexed.update({(folder, name): IndexedFile(*row) for name, *row in lookup.indexed.fetchall()})
-        stored = lookup.stored.fetchall() if lookup.stored else ()
-        self.stored.update({(scope, part, name): FileId(*id) for name, *id in stored})
+    def _lock_and_look_up(self, files: Mapping[FolderKey, FilesOfFolder]) -> None:
+        """Lock the folders and look their files up, in one round trip."""
+        scopes, parts = [scope for scope, _ in files], [part for _, part in files]
+        named = [(scope, part, name) for (scope, part), of_folder in files.items() for name in of_folder.names]
+        names = {column: [one[place] for one in named] for place, column in enumerate(("scopes", "parts", "names"))}
+        passages = sum([of_folder.passages for of_folder in files.values()])
+        locked = self._db.execute(self._sql["lock_folder_rows"], {"scopes": scopes, "parts": parts})
+        new = self._db.execute(self._sql["new_ids"], {"docs": len(named), "passages": passages})
+        indexed = self._db.execute(self._sql["indexed_files"], names)
+        stored = self._db.execute(self._sql["stored_files"], names) if self._checks_store else None
+        self.ids = {(scope, part): folder for scope, part, folder in locked.fetchall()}
+        doc_ids, passage_ids = new.fetchone()
+        self.doc_ids, self.passage_ids = doc_ids[::-1], passage_ids[::-1]
+        self.indexed = {(folder, name): IndexedFile(*row) for folder, name, *row in indexed.fetchall()}
+        self.stored = {(scope, part, name): FileId(*id) for scope, part, name, *id in (stored.fetchall() if stored else ())}
 
     def mix(self, folder: int, mix: int) -> None:
         self._mixes[folder] = self._mixes.get(folder, 0) ^ mix
@@ -237,9 +222,20 @@ class _Folders:
         self._counts.setdefault(folder, Counter()).update(counts)
 
     def save(self) -> None:
-        for folder, mix in self._mixes.items():
-            counts = self._counts.get(folder, Counter())
-            self._db.execute(self._sql["mix_in"], {"folder": folder, "mix": mix, **{name: counts[name] for name in _COUNTS}})
+        if not self._mixes:
+            return
+        counts = [self._counts.get(folder, Counter[str]()) for folder in self._mixes]
+        columns = {name: [one[name] for one in counts] for name in _COUNTS}
+        self._db.execute(self._sql["mix_in"], {"folders": [*self._mixes], "mixes": [*self._mixes.values()], **columns})
+
+
+def _passage_columns(row: dict[str, Any], mentions: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a passage."""
+    text = clean_text(row["text"])
+    return {name: value for name, value in row.items() if name not in ("name_terms", "text_terms")} | {
+        "text": text, "sum": crc32(text.encode()), "length": mentions["length"], "terms": mentions["terms"],
+        "spoken": fold_speaker(row["speaker"]) if row["speaker"] else None,
+    }  # fmt: skip
 
 
 def _split_batches(docs: list[T]) -> list[list[T]]:

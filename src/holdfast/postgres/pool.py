@@ -220,6 +220,7 @@ class Pool:
             self.outage.record_attempt()
         address = same_server(self.parameters, connection)
         connection.enter_pipeline(self._statement_seconds, lambda: self.outage.is_answering(address))
+        connection.find_out_whether_plans_are_kept()
         return connection
 
     def close(self) -> None:

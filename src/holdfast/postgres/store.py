@@ -16,6 +16,7 @@ from holdfast.base import dates
 from holdfast.base.ids import FileId, file_fingerprint
 from holdfast.config import hide_password
 from holdfast.errors import Busy, Conflict, Unsure
+from holdfast.models import Scope
 from holdfast.postgres import Database, Lock, statements
 from holdfast.store import layout
 from holdfast.store.interface import Changed, Entry, FileContent, NoteWrite, no_check
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from holdfast.models import Scope, TrashedNote
+    from holdfast.models import TrashedNote
     from holdfast.postgres import PostgresSettings, Session
     from holdfast.postgres.connection import Result
     from holdfast.postgres.transcripts import PostgresTranscripts
     from holdfast.postgres.tree import PostgresTree
-    from holdfast.store.interface import Check, Document, FileRef
+    from holdfast.store.interface import Check, Document, FileRef, NoteKey
 
 SQL = statements(__file__)
 _BATCH = 500  # documents that one statement writes
@@ -130,8 +131,8 @@ class PostgresStore:
     def read_note(self, scope: Scope, key: str) -> FileContent | None:
         return self.read_file(scope.folder, "notes", f"{key}.md")
 
-    def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
-        refs = [(scope.folder, "notes", f"{key}.md") for key in keys]
+    def read_notes(self, wanted: list[NoteKey]) -> list[FileContent | None]:
+        refs = [(scope.folder, "notes", f"{key}.md") for scope, key in wanted]
         found = self.read_batch(refs)
         return [found.get(ref) for ref in refs]
 
@@ -244,9 +245,14 @@ class PostgresStore:
         files = [(part, entry.name) for part in ("trash", "archive") for entry in self.entries(scope.folder, part)]
         return layout.select_trashed(scope, key, files)
 
-    def find_archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
-        rows = self.database.rows("archived_names", scope=scope.folder, keys=keys) if keys else []
-        return layout.select_last_archived(scope, keys, [name for (name,) in rows])
+    def find_archived(self, wanted: list[NoteKey]) -> dict[NoteKey, TrashedNote]:
+        if not wanted:
+            return {}
+        folders, keys = [scope.folder for scope, _ in wanted], [key for _, key in wanted]
+        names: dict[Scope, list[str]] = {}
+        for folder, name in self.database.rows("archived_names", scopes=folders, keys=keys):
+            names.setdefault(Scope.of_folder(folder), []).append(name)
+        return layout.select_last_archived(wanted, names)
 
     def trash_archived(self, scope: Scope, note: TrashedNote, seconds: float) -> bool:
         moves: list[Move] = []

@@ -53,9 +53,10 @@ SELECT name, stamp, changed, octet_length(data), mix FROM document
 WHERE scope = :scope AND part = :part AND name = ANY(:names::text[]);
 
 -- name: archived_names
-SELECT a.name FROM unnest(:keys::text[]) AS k (key) CROSS JOIN LATERAL (  -- a time follows the key; it begins with a digit
+SELECT DISTINCT k.scope, a.name
+FROM unnest(:scopes::text[], :keys::text[]) AS k (scope, key) CROSS JOIN LATERAL (  -- a time follows the key; it begins with a digit
   SELECT name FROM document
-  WHERE scope = :scope AND part = 'archive' AND name >= k.key || '--0' AND name < k.key || '--:'
+  WHERE scope = k.scope AND part = 'archive' AND name >= k.key || '--0' AND name < k.key || '--:'
 ) AS a;
 
 -- name: entries

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import config
 from holdfast import home as home_folder
-from holdfast.access import AccessGate, Caller
+from holdfast.access import AccessGate, Caller, Role
 from holdfast.access.quota import find_quota
 from holdfast.api.memory import Memory, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
@@ -116,13 +116,13 @@ class Gateway:
 
     @contextmanager
     def open_memory(
-        self, caller: Caller, target: Target, scopes: tuple[str, ...], *, read_only: bool = False,
+        self, caller: Caller, role: Role, target: Target, scopes: tuple[str, ...], *, read_only: bool = False,
         words: Wording = in_request,
     ) -> Iterator[Memory]:  # fmt: skip
         """Open the caller's memory for one request, in these scopes. If `read_only`, archived notes stay in the archive.
 
         Its texts for models name commands in these `words`."""
-        cache_key, settings = self._settings_for(caller, scopes, read_only)
+        cache_key, settings = self._settings_for(caller, role, scopes, read_only)
         agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
         self._retention.begin(settings)
         queue = self._write_queue_of(settings)
@@ -141,9 +141,9 @@ class Gateway:
         with lent as memory:
             yield memory
 
-    def _settings_for(self, caller: Caller, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
+    def _settings_for(self, caller: Caller, role: Role, scopes: tuple[str, ...], read_only: bool) -> tuple[object, Config]:
         """Return a caller's settings and an object that represents them, which is faster to hash than all settings."""
-        quota = find_quota(caller, self._gate.role(caller.role), self._config)
+        quota = find_quota(caller, role, self._config)
         known, key = self._known_settings, (caller.tenant, scopes, read_only, quota.notes, quota.bytes)
         if key not in known:
             known[key] = (
@@ -203,7 +203,7 @@ class Gateway:
                     )
                     context = Context(
                         own, project=self._no_project, session=None, agent=None, client=CLIENT, origin="user", cwd=None,
-                        progress=Progress(),
+                        progress=Progress(), backend=None if settings.store else self._open_backend(),
                     )  # fmt: skip
                     self._write_queues[tenant] = WriteQueue(context)
         return self._write_queues[tenant]
@@ -213,7 +213,7 @@ class Gateway:
         return sum([len(queue) for queue in list(self._write_queues.values())])
 
     def _open_backend(self) -> Backend:
-        return open_backend(self._config, agent=None, all_agents=False, progress=Progress())
+        return open_backend(self._config, agent=None, all_agents=False, progress=Progress(), ledger=self._gate.ledger)
 
     def _close_memories(self) -> None:
         self._memories.clear()
@@ -231,6 +231,8 @@ class Gateway:
         if old_gate is not None:
             self._gate.missed, self._gate.failed_authentications = old_gate.missed, old_gate.failed_authentications
         self._readiness_ledgers = Ledgers(self._config, _READINESS_SECONDS)
+        if not self._config.store:
+            self._gate.ledger.usage.defer()
         if self._config.store:  # memory is elsewhere, but decisions that could not be recorded are logged in the home
             with suppress(HoldfastError):
                 home_folder.check_owner(self.home, create=True)

@@ -333,6 +333,8 @@ def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
 
 
 def _query(route: Route, request: Request) -> dict[str, Any]:
+    if not request.scope["query_string"]:
+        return {}
     fields = request_fields(route.params)
     return body.parse_query(request.scope["query_string"], {name: fields[name] for name in route.query_fields})
 

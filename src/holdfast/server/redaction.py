@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +34,7 @@ def redact(route: Route, reply: Reply, role: Role, home: str) -> Reply:
         return replace(reply, body=text.encode("utf-8", "replace"))
     if route.action not in SCOPED_ACTIONS or not isinstance(reply.body, dict) or not denial_reason(role, "memory.export", None):
         return reply
-    joined = "\n".join(_texts(reply.body))
+    joined = "\n".join(_collect_texts(reply.body, []))
     if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_surely_clean(joined):  # usual: one check for all
         return reply
     return replace(reply, body=_without_secrets(reply.body))
@@ -57,15 +56,14 @@ def _hide_home(value: Any, home: str) -> Any:
     return {name: _hide_home(item, home) for name, item in value.items()} if isinstance(value, dict) else value
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield join_context(value)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
+def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: list[str]) -> list[str]:
+    """Append all strings inside a value to `texts`, with the text around excerpts, and return it."""
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, str):
+            texts.append(join_context(item))
+        elif isinstance(item, dict | list | tuple):
+            _collect_texts(item, texts)
+    return texts
 
 
 def _without_secrets(value: Any) -> Any:

@@ -202,7 +202,9 @@ class AuthorizedRequest:
         """Open the caller's memory; it stays open to the end of the request."""
         read_only = bool(denial_reason(self.role, WRITE, None))
         return self.stack.enter_context(
-            self.gateway.open_memory(self.caller, self.target, self.scopes, read_only=read_only, words=words_for(self.headers))
+            self.gateway.open_memory(
+                self.caller, self.role, self.target, self.scopes, read_only=read_only, words=words_for(self.headers)
+            )
         )
 
     @property

@@ -134,7 +134,8 @@ class FileChanges:
 
     def file_ids(self, scope: str, part: str, names: list[str]) -> dict[str, FileId | None]:
         if part in _NOTE_PARTS:
-            return self._store.file_ids(scope, part, names)
+            folder = self._path(scope, part)
+            return {name: entry.file_id if (entry := stat_entry(folder, name)) else None for name in names}
         if part == "transcripts":
             transcripts = self._store.transcripts(scope)
             return {name: transcripts.open(name).file_id() for name in names}

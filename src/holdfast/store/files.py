@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.models import Scope, TrashedNote
-    from holdfast.store.interface import Check, FileContent, FileRef, NoteWrite
+    from holdfast.store.interface import Check, FileContent, FileRef, NoteKey, NoteWrite
     from holdfast.store.transcripts import TranscriptFiles
     from holdfast.store.tree import FileTree
     from holdfast.store.watch import Watch
@@ -139,13 +139,18 @@ class FileStore:
     def read_note(self, scope: Scope, key: str) -> FileContent | None:
         return self.read_file(scope.folder, "notes", f"{key}.md")
 
-    def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
-        found = [key for key in keys if self._may_exist(scope.folder, "notes", f"{key}.md")]  # most new notes are new keys
-        folder = self._open(scope.folder, "notes") if found else None
-        if folder is None:
-            return [None] * len(keys)
-        with folder:
-            return [atomic.read_file(folder, f"{key}.md") if key in found else None for key in keys]
+    def read_notes(self, wanted: list[NoteKey]) -> list[FileContent | None]:
+        existing: dict[Scope, list[str]] = {}
+        for scope, key in wanted:
+            if self._may_exist(scope.folder, "notes", f"{key}.md"):  # most new notes are new keys
+                existing.setdefault(scope, []).append(key)
+        found: dict[NoteKey, FileContent | None] = {}
+        for scope, keys in existing.items():
+            folder = self._open(scope.folder, "notes")
+            if folder is not None:
+                with folder:
+                    found.update({(scope, key): atomic.read_file(folder, f"{key}.md") for key in keys})
+        return [found.get(key) for key in wanted] if found else [None] * len(wanted)
 
     def find_notes(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         for scope in scopes:
@@ -289,12 +294,16 @@ class FileStore:
         entries = [(part, entry) for part in ("trash", "archive") for entry in self.entries(scope.folder, part)]
         return layout.select_trashed(scope, key, [(part, entry.name) for part, entry in entries if entry.regular])
 
-    def find_archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
-        folder = self._open(scope.folder, "archive") if keys and self._may_exist(scope.folder, "archive") else None
+    def find_archived(self, wanted: list[NoteKey]) -> dict[NoteKey, TrashedNote]:
+        names = {scope: self._list_archive(scope) for scope in dict.fromkeys([scope for scope, _ in wanted])}
+        return layout.select_last_archived(wanted, names)
+
+    def _list_archive(self, scope: Scope) -> list[str]:
+        folder = self._open(scope.folder, "archive") if self._may_exist(scope.folder, "archive") else None
         if folder is None:
-            return {}
+            return []
         with folder:
-            return layout.select_last_archived(scope, keys, os.listdir(folder.fd))
+            return os.listdir(folder.fd)
 
     def trash_archived(self, scope: Scope, note: TrashedNote, seconds: float) -> bool:
         archive = self._open(scope.folder, "archive")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from holdfast.base.ids import FileId
     from holdfast.models import Scope, TrashedNote
+
+    NoteKey = tuple[Scope, str]  # scope and key
     from holdfast.store.watch import Watch
 else:
     Protocol = object  # `typing` takes a third of the time that a short command may take to start
@@ -258,8 +260,8 @@ class Store(Protocol):
     def read_note(self, scope: Scope, key: str) -> FileContent | None:
         """Return a note, or None if there is none."""
 
-    def read_notes(self, scope: Scope, keys: list[str]) -> list[FileContent | None]:
-        """Return many notes in the order of `keys`."""
+    def read_notes(self, wanted: list[NoteKey]) -> list[FileContent | None]:
+        """Return many notes, also of several scopes, in the order of `wanted`."""
 
     def find_notes(self, scopes: list[Scope], key: str) -> Iterator[tuple[Scope, FileContent]]:
         """Yield the notes with this key, in the order of `scopes`."""
@@ -313,8 +315,8 @@ class Store(Protocol):
     def list_trash(self, scope: Scope, key: str | None = None) -> list[TrashedNote]:
         """Return the notes in trash and archive, newest first."""
 
-    def find_archived(self, scope: Scope, keys: list[str]) -> dict[str, TrashedNote]:
-        """Return the last archived note of each of these keys that has one."""
+    def find_archived(self, wanted: list[NoteKey]) -> dict[NoteKey, TrashedNote]:
+        """Return the last archived note of each of these keys that has one; the keys may be of several scopes."""
 
     def trash_archived(self, scope: Scope, note: TrashedNote, seconds: float) -> bool:
         """Move an archived note to the trash; return False if it is not in the archive any more."""

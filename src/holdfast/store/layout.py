@@ -10,9 +10,10 @@ from holdfast.models import TrashedNote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from holdfast.models import Scope
+    from holdfast.store.interface import NoteKey
 
 SCOPE_KINDS = ("global", "projects", "agents", "sessions")
 DOCUMENT_PARTS = ("history", "notes", "files", "trash", "archive")  # notes refer to files of their history
@@ -68,13 +69,16 @@ def select_trashed(scope: Scope, key: str | None, files: Iterable[tuple[str, str
     return [note for _, note in sorted(found, key=lambda pair: (pair[0], pair[1].time), reverse=True)]
 
 
-def select_last_archived(scope: Scope, keys: list[str], names: Iterable[str]) -> dict[str, TrashedNote]:
-    """Return the last archived note of each of these keys, from the names in the archive."""
-    found: dict[str, TrashedNote] = {}
-    for name in names:
-        parsed = parse_trash_name(name)
-        if parsed and parsed.key in keys and (parsed.key not in found or found[parsed.key].name < name):
-            found[parsed.key] = TrashedNote(scope, parsed.key, parsed.time, "archive", name)
+def select_last_archived(wanted: Iterable[NoteKey], names: Mapping[Scope, Iterable[str]]) -> dict[NoteKey, TrashedNote]:
+    """Return the last archived note of each of these keys, from the names in the archives of their scopes."""
+    keys = set(wanted)
+    found: dict[NoteKey, TrashedNote] = {}
+    for scope, names_in_scope in names.items():
+        for name in names_in_scope:
+            parsed = parse_trash_name(name)
+            key = (scope, parsed.key) if parsed else None
+            if parsed and key in keys and (key not in found or found[key].name < name):
+                found[key] = TrashedNote(scope, parsed.key, parsed.time, "archive", name)
     return found
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
     from holdfast.context.caller import Context
     from holdfast.models import Scope, TrashedNote
+    from holdfast.store.interface import NoteKey
 
 
 def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen: dict[str, FileId] | None = None) -> list[str]:
@@ -37,9 +38,11 @@ def move_notes(context: Context, scope: Scope, keys: list[str], part: str, seen:
     return moved
 
 
-def unarchive(context: Context, scope: Scope, keys: list[str]) -> list[str]:
-    """Move the archived notes of these keys back among the notes, with their history; return the keys that were moved."""
-    return [key for key, note in context.store.find_archived(scope, keys).items() if unarchive_note(context, scope, note)]
+def unarchive(context: Context, wanted: list[NoteKey]) -> bool:
+    """Move the archived notes of these keys back among the notes, with their history; return whether any was moved."""
+    found = context.store.find_archived(wanted)
+    moved = [note for (scope, _), note in found.items() if unarchive_note(context, scope, note)]
+    return bool(moved)
 
 
 def unarchive_note(context: Context, scope: Scope, archived: TrashedNote) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def forget_key(context: Context, key: str, kind: str | None, expected: str | None) -> list[Scope]:
     """Move the visible note with this key to the trash; return the scopes that had it."""
     scopes = context.scopes_with_key(validate.check_existing_key(key), kind)
-    scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: key in context.store.find_archived(scope, [key]))
+    scopes = scopes or context.scopes_with_key(key, kind, lambda scope, key: bool(context.store.find_archived([(scope, key)])))
     return forget(context, scopes, key, expected)
 
 
@@ -45,7 +45,7 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
             if is_expected and _trash_note(context, scope, key, {key: content.file_id}):
                 return [scope]
             continue
-        archived = context.store.find_archived(scope, [key]).get(key)
+        archived = context.store.find_archived([(scope, key)]).get((scope, key))
         content = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if content and parse_note(content.data, content.modified).digest == expected and _trash_note(context, scope, key):
             return [scope]

@@ -116,14 +116,15 @@ def contain(
     composed: list[Composed],
     compose: Callable[[Draft, ParsedNote | None], Composed],
     rejected: Mapping[str, str],
+    may_copy: bool,
 ) -> list[Composed]:
     """Return the next versions of notes as they may be written.
 
     A copy of a quarantined text is quarantined too, and so is a text that a person rejected. Raises `Refused` if a quarantined
-    text would replace a trusted one. A home with nothing in quarantine pays one lookup.
+    text would replace a trusted one. `may_copy` says whether a text may be such a copy.
     """
     quarantine = context.config.quarantine
-    if not (rejected or any(note.trust in quarantine for _, note in composed) or _may_copy(context, drafts)):
+    if not (rejected or any(note.trust in quarantine for _, note in composed) or may_copy):
         return composed
     copies = _find_copies(context, drafts, composed)
     contained = []
@@ -141,7 +142,7 @@ def contain(
     return contained
 
 
-def _may_copy(context: Context, drafts: list[Draft]) -> bool:
+def may_copy(context: Context, drafts: list[Draft]) -> bool:
     """Return whether one of these texts could be a copy: something is in quarantine, and the writer is not a person."""
     if not context.config.quarantine or all(draft.source.origin == PERSON for draft in drafts):
         return False
@@ -230,7 +231,7 @@ def refuse_forget(context: Context, scope: Scope, keys: list[str]) -> None:
 def _is_quarantined(context: Context, scope: Scope, key: str) -> bool:
     try:
         content = context.store.read_note(scope, key)
-        if content is None and (archived := context.store.find_archived(scope, [key]).get(key)):
+        if content is None and (archived := context.store.find_archived([(scope, key)]).get((scope, key))):
             content = context.store.read_file(scope.folder, archived.part, archived.name)
     except HoldfastError:
         return False  # not a file that can be read as a note

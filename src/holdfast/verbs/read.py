@@ -205,7 +205,7 @@ def find_note(context: Context, key: str, kind: str | None) -> LocatedNote:
     for scope, content in context.store.find_notes(scopes, key):
         return LocatedNote(scope, _parse_unpurged(context, scope, key, content), None)
     for scope in scopes:
-        archived = context.store.find_archived(scope, [key]).get(key)
+        archived = context.store.find_archived([(scope, key)]).get((scope, key))
         found = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if found is not None:
             return LocatedNote(scope, _parse_unpurged(context, scope, key, found), archived)
@@ -364,7 +364,7 @@ def _find_note_file(
     key = parse_trashed_key(name) if part == "archive" else name.removesuffix(".md")
     if not key:
         return "", None, None
-    last = store.find_archived(scope, [key]).get(key) if len(below) == 1 else None
+    last = store.find_archived([(scope, key)]).get((scope, key)) if len(below) == 1 else None
     content = tree.read_part(part, below)
     if part == "notes":
         if content is not None or last is None:

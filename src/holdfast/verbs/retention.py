@@ -61,7 +61,7 @@ def _unarchive_used(context: Context, scope: Scope) -> None:
     found = context.query(lambda: context.index.list_notes((scope.folder,), archived=True))
     notes = {note.key: note for note in found}
     used = _last_used(context, list(notes.values()))
-    for key, archived in context.store.find_archived(scope, list(notes)).items():
+    for (_, key), archived in context.store.find_archived([(scope, key) for key in notes]).items():
         if used[key] >= archived.time:
             archive.unarchive_note(context, scope, archived)
 

@@ -234,14 +234,11 @@ def write_notes(
     processes change the notes all the time.
     """
     context = context or requests[0].context
-    by_scope: dict[Scope, list[WriteRequest]] = {}
-    for request in requests:
-        by_scope.setdefault(request.scope, []).append(request)
-    for scope in by_scope:
-        context.sync.prepare_scope(scope.folder)
+    for folder in dict.fromkeys([request.scope.folder for request in requests]):
+        context.sync.prepare_scope(folder)
     rejected: Mapping[str, str] = {}
     for _ in range(_ATTEMPTS):
-        contents = _read_contents(context, by_scope)
+        contents = _read_contents(context, requests)
         if contents is None:
             continue  # the new text is the next version of a note that was archived
         prepared = _prepare(requests, contents, rejected)
@@ -272,26 +269,18 @@ def _stored(one: _Prepared, quarantine: tuple[str, ...]) -> Stored:
     return Stored(one.action, versions.to_note(one.request.scope, one.draft.key, one.note, quarantine), one.draft.redacted)
 
 
-def _read_contents(
-    context: Context, by_scope: Mapping[Scope, list[WriteRequest]]
-) -> dict[tuple[Scope, str], FileContent | None] | None:
+def _read_contents(context: Context, requests: list[WriteRequest]) -> list[FileContent | None] | None:
     """Return what the notes say now; None if some were in the archive and have just come back."""
-    found: dict[tuple[Scope, str], FileContent | None] = {}
-    for scope, requests in by_scope.items():
-        keys = [request.key for request in requests]
-        contents = context.store.read_notes(scope, keys)
-        missing = [key for key, content in zip(keys, contents, strict=True) if content is None]
-        if missing and archive.unarchive(context, scope, missing):
-            return None
-        found.update({(scope, key): content for key, content in zip(keys, contents, strict=True)})
-    return found
+    wanted = [(request.scope, request.key) for request in requests]
+    contents = context.store.read_notes(wanted)
+    missing = [key for key, content in zip(wanted, contents, strict=True) if content is None]
+    return None if missing and archive.unarchive(context, missing) else contents
 
 
 def _prepare(
-    requests: list[WriteRequest], contents: Mapping[tuple[Scope, str], FileContent | None], rejected: Mapping[str, str]
+    requests: list[WriteRequest], files: list[FileContent | None], rejected: Mapping[str, str]
 ) -> list[_Prepared]:
     """Compose the next version of each note from what its file says now."""
-    files = [contents[request.scope, request.key] for request in requests]
     current = [versions.parse_note(content.data, content.modified) if content else None for content in files]
     drafts = [_make_current_draft(request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
@@ -348,6 +337,7 @@ def _compose(
         return versions.compose(draft, note, now, new_id(milliseconds))
 
     composed = list(map(compose, drafts, current))
+    may_copy = quarantine.may_copy(requests[0].context, drafts)
     for context in dict.fromkeys([request.context for request in requests]):
         own = [number for number, request in enumerate(requests) if request.context is context]
         contained = quarantine.contain(
@@ -357,6 +347,7 @@ def _compose(
             composed=[composed[number] for number in own],
             compose=compose,
             rejected=rejected,
+            may_copy=may_copy,
         )
         for number, result in zip(own, contained, strict=True):
             composed[number] = result
@@ -578,9 +569,8 @@ def _find_first_error(context: Context, scope: Scope, group: list[BulkDraft]) ->
     from holdfast.store.layout import check_note_size
 
     try:
-        keys = [one.draft.key for one in group]
-        found = zip(keys, context.store.read_notes(scope, keys), strict=True)
-        prepared = _prepare(_as_requests(context, scope, group), {(scope, key): content for key, content in found}, {})
+        contents = context.store.read_notes([(scope, one.draft.key) for one in group])
+        prepared = _prepare(_as_requests(context, scope, group), contents, {})
         changed = [one for one in prepared if one.changes]
         for one in changed:
             check_note_size(one.note.data, one.name)

@@ -117,7 +117,8 @@ def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, co
         request.gateway.gate.allow(agent, READ, "agent", **about)
     else:
         request.gateway.gate.allow_for(request.caller, agent, READ, "agent", **about)
-    with request.gateway.open_memory(agent, Target(), ("agent",)) as memory:
+    role = request.gate.role(agent.role)
+    with request.gateway.open_memory(agent, role, Target(), ("agent",)) as memory:
         if not memory.config.enabled:
             context.degraded = "memory is disabled"
             return
