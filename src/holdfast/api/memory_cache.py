@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from holdfast.api.memory import Memory, memory_of
 from holdfast.context.caller import Backend, Context
 
-_IDLE_BACKENDS = 8  # that stay open for the next calls: a new one compares every folder with the index once
+_IDLE_BACKENDS = 4  # that stay open for the next calls: a new one compares every folder with the index once
 
 
 class _CachedMemory:
