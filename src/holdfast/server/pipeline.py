@@ -380,7 +380,8 @@ def _named_resources(route: Route, request: Request, given: dict[str, Any]) -> N
 
 def _name_or_header(route: Route, name: str, request: Request, given: dict[str, Any]) -> str | None:
     """Return the project or session that a field or else a header names."""
-    return _name_of(route, name, given.get(name)) or _header_name(request, name)
+    in_header = _header_name(request, name)  # checked also where a field names another
+    return _name_of(route, name, given.get(name)) or in_header
 
 
 def _header_name(request: Request, name: str) -> str | None:

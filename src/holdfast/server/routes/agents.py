@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -47,7 +47,15 @@ Pattern = Annotated[
         pattern="^[A-Za-z0-9._*-]{1,128}(/[A-Za-z0-9._*-]{1,100})?$",
     ),
 ]
-Patterns = Annotated[list[Pattern], Meta(max_length=MAX_GRANTS)]
+# The rules of `make_grant`, which explains a mistake.
+_NAMES = r"^(?!.*\*\*)[A-Za-z0-9_*-][A-Za-z0-9._*-]{0,127}$"
+_REPOSITORIES = r"^(?:\*|(?!.*\*\*)[A-Za-z0-9*][A-Za-z0-9*-]{0,38}/(?!\.+$)[A-Za-z0-9._*-]{1,100})$"
+NamePatterns = Annotated[list[Annotated[str, Meta(extra_json_schema={"pattern": _NAMES})]], Meta(max_length=MAX_GRANTS)]
+RepositoryPatterns = Annotated[
+    list[Annotated[str, Meta(extra_json_schema={"pattern": _REPOSITORIES})]], Meta(max_length=MAX_GRANTS)
+]
+Since = Annotated[str, moment("From this moment on.")]
+Until = Annotated[str, moment("Before this moment.")]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -59,9 +67,9 @@ class AddAgent(RequestModel, kw_only=True):
     name: AgentName
     role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
     days: TokenDays | UnsetType = UNSET
-    projects: Annotated[Patterns, Meta(description="Projects that it reaches.")] = []
-    sessions: Annotated[Patterns, Meta(description="Sessions that it reaches beside its own.")] = []
-    repositories: Annotated[Patterns, Meta(description="Repositories that it may review.")] = []
+    projects: Annotated[NamePatterns, Meta(description="Projects that it reaches.")] = []
+    sessions: Annotated[NamePatterns, Meta(description="Sessions that it reaches beside its own.")] = []
+    repositories: Annotated[RepositoryPatterns, Meta(description="Repositories that it may review.")] = []
 
 
 class RotateToken(RequestModel, kw_only=True):
@@ -79,6 +87,11 @@ class ListGrants(RequestModel, kw_only=True):
 
 
 class ChangeGrant(RequestModel, kw_only=True):
+    schema_rules: ClassVar[dict[str, Any]] = {
+        "if": {"properties": {"kind": {"const": REPOSITORY}}},
+        "then": {"properties": {"pattern": {"pattern": _REPOSITORIES}}},
+        "else": {"properties": {"pattern": {"pattern": _NAMES}}},
+    }
     name: AgentName
     kind: GrantKind
     pattern: Pattern
@@ -88,8 +101,8 @@ class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
     action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
-    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
-    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    until: Until | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
@@ -106,8 +119,8 @@ class QuotaUse(ResponseModel, kw_only=True):
 
 
 class ExportAudit(RequestModel, kw_only=True):
-    since: Annotated[str, Meta(description="From this moment on.", min_length=1)] | UnsetType = UNSET
-    until: Annotated[str, Meta(description="Before this moment.", min_length=1)] | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    until: Until | UnsetType = UNSET
 
 
 class AgentInfo(ResponseModel, kw_only=True):
@@ -271,18 +284,19 @@ ROUTES = (
     Route(
         "GET", "/agents/{name}/grants", list_grants,
         action=_MANAGE, summary="the projects, sessions and repositories that an agent reaches",
-        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE,
+        params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, problems=("not_found",),
     ),
     Route(
         "POST", "/agents/{name}/grants", add_grant,
         action=_MANAGE, summary="let an agent reach what fits a pattern, from its next request on",
         params=ChangeGrant, reads=JSON, example={"kind": "repository", "pattern": "acme/*"},
         answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, replay=REPLAY_WHOLE, records_decision=True,
+        problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}/grants", remove_grant,
         action=_MANAGE, summary="take a grant back, named by exactly its pattern",
-        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True,
+        params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/roles", list_roles,

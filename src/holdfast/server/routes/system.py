@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class GetProblem(RequestModel, kw_only=True):
-    code: Annotated[str, Meta(description="The code.")]
+    code: Annotated[str, Meta(description="The code.", pattern="^[a-z_]+$")]
 
 
 class Health(ResponseModel, kw_only=True):
