@@ -48,3 +48,13 @@ def test_a_header_that_is_not_a_name_is_refused_also_if_a_field_names_another(ga
 def test_the_fix_for_a_secret_speaks_of_the_api(gateway):  # noqa: F811
     answer = gateway.operator.post("/v1/notes", {"text": "Words.", "allow_secret": "why", "origin": "web", "scope": "agent"})
     assert answer.code == "refused" and answer.json["fix"] == 'Store it with `{"redact": true}`'
+
+
+def test_a_path_below_a_file_is_not_found_and_cannot_be_created(gateway):  # noqa: F811
+    agent = gateway.agent("ada")
+    path = {"path": "/memories/plan/today", "scope": "agent"}
+    assert agent.post("/v1/files/create", {**path, "path": "/memories/plan", "file_text": "Plan."}).status == 200
+    answer = agent.post("/v1/files/create", {**path, "file_text": "Plan."})
+    assert answer.code == "conflict" and answer.json["detail"] == "plan is a file, not a folder"
+    for name, fields in (("view", {}), ("delete", {}), ("insert", {"insert_line": 0, "insert_text": "x"})):
+        assert agent.post(f"/v1/files/{name}", {**path, **fields}).code == "not_found"

@@ -48,7 +48,7 @@ class NewTurn(RequestModel, kw_only=True):
     text: Annotated[str, Meta(description="What was said, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
     id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
     speaker: Annotated[
-        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": LINE_PATTERN})
+        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": f"{LINE_PATTERN}|^$"})
     ] | UnsetType = UNSET  # fmt: skip
     time: Annotated[
         str, Meta(description="When; may be empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
