@@ -186,7 +186,7 @@ def test_the_operators_token_and_the_database_come_from_secrets(name):
 
 def test_memory_limits_are_above_what_was_measured():
     table = re.search(r"## Memory\n(.*?)\n## ", (DEPLOY / "../deploy.md").read_text(), re.S).group(1)
-    rows = {cells[1].strip(): [int(cell.split()[0]) for cell in cells[2:4]] for line in table.splitlines()
+    rows = {cells[1].strip(): [int(cell.split()[0].replace(",", "")) for cell in cells[2:4]] for line in table.splitlines()
             if (cells := line.split("|"))[2:] and "MiB |" in line}  # fmt: skip
     assert len(rows) == 4, rows
     for number, name in enumerate(KUBERNETES):
@@ -194,6 +194,12 @@ def test_memory_limits_are_above_what_was_measured():
         request, limit = [int(resources[kind]["memory"].removesuffix("Mi")) for kind in ("requests", "limits")]
         idle, *_, most = [figures[number] for figures in rows.values()]
         assert idle < request and most < request < limit and limit >= 1.5 * most
+
+
+def test_the_image_and_the_unit_limit_the_arenas_of_the_allocator():
+    image = (DEPLOY / "Dockerfile").read_text()
+    assert re.search(r"^ENV .*\bMALLOC_ARENA_MAX=2$", image, re.M)  # as the figures were measured
+    assert ("Environment", "MALLOC_ARENA_MAX=2") in read_unit()["Service"]
 
 
 def test_probes_are_answered_without_a_token_under_their_host_name(home):

@@ -57,6 +57,17 @@ def test_a_token_from_a_secret_is_the_operators_at_every_start(home, tmp_path, s
         assert not TOKEN.search(everything(one)) and not (home / "operator-token").exists()
 
 
+def test_a_token_of_another_tenant_ends_the_start(home, tmp_path, postgres_url):
+    token, file = make_token().token, tmp_path / "token"
+    file.write_text(token)
+    with started(home, tmp_path, "--store", postgres_url, "--operator-token-file", str(file)) as one:
+        assert status(one, token) == 200 and one.stop() == 0
+    command = [*HOLDFAST, "serve", "--port", "0", "--store", postgres_url, "--operator-token-file", str(file)]
+    environment = {**os.environ, "HOLDFAST_HOME": str(home), "HOLDFAST_TENANT": "other"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert done.returncode != 0 and "of another tenant" in done.stderr and token not in done.stdout + done.stderr
+
+
 def test_a_missing_file_is_written_for_its_owner_alone_and_the_log_names_it(home, tmp_path, store):
     file = tmp_path / "run" / "token"
     file.parent.mkdir()

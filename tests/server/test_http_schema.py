@@ -40,8 +40,8 @@ STATE = {
 MEANING = {  # code and route: why no schema can say it
     ("usage", "GET /v1/notes"): "`source` and `archived` exclude each other: OpenAPI has no rule about two parameters",
     ("usage", "GET /v1/review"): "`everywhere` and `agent` exclude each other: the same",
-    ("usage", "DELETE /agents/{name}/grants"): "`kind` says how `pattern` is written: the same",
     ("usage", "POST /agents"): "the role must be one of the gateway's, whose files may change",
+    ("usage", "DELETE /agents/{name}/grants"): "`pattern` depends on `kind`: OpenAPI has no rule about two parameters",
     ("usage", "POST /github/review"): "no token for GitHub is set",
     ("usage", "POST /v1/files/insert"): "the file has fewer lines",
     ("invalid_path", "POST /v1/files/rename"): "a folder cannot move into itself",

@@ -32,8 +32,10 @@ class OperatorToken(Record):
 def ensure_operator(gate: AccessGate, path: str) -> OperatorToken:
     """Create the first operator with the token in the file; if there is no file and no agent, write a new token there.
 
-    Raises ConfigError if the file cannot be read or written, or holds something else."""
+    Raises ConfigError if the file cannot be read or written, or holds something else or the token of another tenant."""
     token, written = _read(path), False
+    if token is not None:
+        _reject_token_of_other_tenant(gate, token, path)
     if token is None:
         if gate.has_agents():
             return OperatorToken(path, written=False, valid=False)
@@ -58,6 +60,14 @@ def _read(path: str) -> str | None:
     except Unauthenticated:
         raise ConfigError(f"{path} does not hold a token", f"A token is {_FORM}; remove the file for a new one") from None
     return text
+
+
+def _reject_token_of_other_tenant(gate: AccessGate, token: str, path: str) -> None:
+    """Raise ConfigError if the database has this token for another tenant: a request with it would reach that tenant."""
+    id = tokens.parse_token_id(token)
+    stored = gate.ledger.agents.find_tokens([id]).get(id)
+    if gate.config.store and stored is not None and stored.tenant != gate.config.tenant:
+        raise ConfigError(f"the token in {path} is that of another tenant of this database", "Make a token for each tenant")
 
 
 def _create(path: str) -> tuple[str, bool]:

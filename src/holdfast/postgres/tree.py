@@ -9,7 +9,7 @@ from holdfast.base.ids import FileId
 from holdfast.errors import Conflict, Damaged, InvalidPath
 from holdfast.postgres.store import SQL, combine, fingerprint_document, make_content, make_pending, queue_writes
 from holdfast.store.interface import Changed, no_check
-from holdfast.store.layout import make_missing_error
+from holdfast.store.layout import make_file_in_path_error, make_missing_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,14 +136,14 @@ class PostgresTree:
         self._store.lock_folders(db, self._scope, _PARTS)
 
     def create_parents(self, db: Session, parts: tuple[str, ...]) -> None:
-        """Create the folders above a path; raise `Damaged` if one of them is a file, `Changed` if the path is a folder."""
+        """Create the folders above a path; raise `Conflict` if one of them is a file, `Changed` if the path is a folder."""
         parents = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
         path = "/".join(parts)
         rows = db.execute(SQL["find_paths"], {"scope": self._scope, "names": [*parents, path]}).fetchall()
         found = {(part, name) for part, name in rows}
-        if any(("files", parent) in found for parent in parents):
-            fix = "A file stands where a folder should be, or the other way round"
-            raise Damaged(f"cannot open {self._scope}/files/{path}: not a directory", fix)
+        for parent in parents:
+            if ("files", parent) in found:
+                raise make_file_in_path_error(parent)
         if ("folders", path) in found:
             raise Changed
         missing = [parent for parent in parents if ("folders", parent) not in found]

@@ -101,7 +101,7 @@ def reject_secrets(value: str, description: str, before: str = "", fix: str | Te
 def allow_secret(body: str, origin: str, reason: object) -> tuple[str, str]:
     """Return which secrets a person keeps and why, for the ledger, and the text without them."""
     if origin != ORIGINS[0]:
-        raise Refused("only a person may keep a secret, and this comes from " + origin, "Store it with redact=True")
+        raise Refused("only a person may keep a secret, and this comes from " + origin, Template("Store it with ", REDACT))
     if not isinstance(reason, str) or not reason.strip():
         such = Template("Such as ", argument("allow_secret", "a test account"))
         raise UsageError(Template(field("allow_secret"), " must say why, in words"), such)

@@ -56,7 +56,7 @@ def _fields(route: Route) -> dict[str, Schema]:
     """Return what a request takes, but not the project and session of the caller."""
     schemas = {name: schema_of(field.hint) for name, field in request_fields(route.params).items()}
     if route.line is not None:
-        schemas |= schema_of(route.line)["properties"]
+        schemas |= schema_of(route.line).get("properties", {})
     names = dict.fromkeys([*route.fields, *schemas])
     return {name: schemas[name] for name in names if name not in ("project", "session") and "description" in schemas[name]}
 

@@ -24,7 +24,8 @@ _NOT_IN_PATHS = (  # hidden characters, and what looks like a slash, backslash, 
     r"\u33c2\u33c7\u33d8\ufc5e-\ufc63\ufdfa\ufdfb\ufe13\ufe19\ufe30\ufe49-\ufe4c\ufe52\ufe55\ufe68-\ufe7e\ufeff\uff05\uff0e\uff0f"
     "\uff1a\uff3c\uff5e\uff61\uffa0\uffe3\ufff9-\ufffb\U0001f100\U000e0000-\U000e0fff"
 )
-_PATH_PART = rf"[^/.~ {_NOT_IN_PATHS}](?:[^/{_NOT_IN_PATHS}]*[^/. {_NOT_IN_PATHS}])?"
+# A name has at most 255 bytes, which a pattern can only say for characters of one byte.
+_PATH_PART = rf"[^/.~ {_NOT_IN_PATHS}](?:[^/{_NOT_IN_PATHS}]{{0,253}}[^/. {_NOT_IN_PATHS}])?"
 LINE_PATTERN = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"  # one line that is not blank
 LABEL_PATTERN = rf"^(?!\s*(?:\*\*)?\s*~~)[^:{_CONTROL}]*[^\s:*{_CONTROL}][^:{_CONTROL}]*$"
 PRINTABLE_PATTERN = f"^[^{UNPRINTABLE}]*[^ {UNPRINTABLE}][^{UNPRINTABLE}]*$"
@@ -124,7 +125,7 @@ FilterType = Annotated[TypeName, choices("Only of this type.", TYPES)]
 AgentOrigin = Annotated[OriginName, choices("Where the agent has it from, if not from its own work.", AGENT_ORIGINS)]
 Key = Annotated[str, Meta(description="The note's name: a-z, 0-9 and '-', up to 60.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")]
 Tags = Annotated[
-    list[Annotated[str, Meta(extra_json_schema={"pattern": f"^[^{_CONTROL}]*$"})]],
+    list[Annotated[str, Meta(pattern=f"^[^{_CONTROL}]*$")]],
     Meta(description="A few words to find it by.", max_length=64),
 ]
 _PATH = {"description": "From /memories, the root of the scope's tree.", "min_length": 1, "max_length": 1024}

@@ -109,6 +109,9 @@ _PROBLEM: Schema = {
             "type": "array", "items": {"$ref": f"{_COMPONENTS}Mistake"},
             "description": "For a request that does not fit its schema: the mistakes, at most 8.",
         },
+        "replayed": {
+            "type": "boolean", "description": "True if the request was done before, and its answer cannot be given again.",
+        },
         "line": {"type": "integer", "description": "Of an import: the first line that it is about."},
         "parts": {
             "type": "object", "additionalProperties": {},

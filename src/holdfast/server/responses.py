@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 # Codes of problems, by the step of the pipeline that raises them.
 _BEFORE_TOKEN = ("wrong_host", "wrong_origin", "invalid_request", "unforeseen")
 _PATH = ("bad_target",)  # only what stands for a field of the path can be encoded in a wrong way
-_TOKEN = ("unauthenticated", "denied", "too_many", "unrecorded", "busy", "unsure", "trouble", "damaged", "config", "disk")
+_TOKEN = (
+    "unauthenticated", "denied", "too_many", "quota_exceeded", "unrecorded", "busy", "unsure", "trouble", "damaged", "config",
+    "disk",
+)  # fmt: skip
 _BODY = ("not_json", "too_slow", "too_large", "too_deep", "wrong_type")
 _ARGUMENTS = ("usage", "invalid_key", "invalid_path", "no_scope")
 _TEXT = ("refused", "invalid_text", "secret", "purged", "disabled")
@@ -44,7 +47,7 @@ def problem_codes(route: Route) -> tuple[str, ...]:
 
 def line_fields(route: Route) -> tuple[str, ...]:
     """Return the names of the fields in a line of an NDJSON body."""
-    return route.line.__struct_fields__ if route.line is not None else ()
+    return getattr(route.line, "__struct_fields__", ())
 
 
 def problem_statuses(route: Route) -> dict[int, tuple[str, ...]]:

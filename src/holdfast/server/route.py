@@ -12,7 +12,6 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import starlette.routing
 
 from holdfast.access.policy import denial_reason
@@ -55,7 +54,7 @@ class Route(starlette.routing.Route):
         scope: str = NO_SCOPE,
         params: type[RequestModel] = RequestModel,
         reads: str | None = None,  # the media type of the body; None: there is none
-        line: type[msgspec.Struct] | None = None,  # one line of an NDJSON body, for the document only
+        line: Any = None,  # the type of one line of an NDJSON body, for the document only
         status: int = 200,
         other_status: int | None = None,  # 200 for a write that made nothing new, 201 for one that did
         problems: tuple[str, ...] = (),  # codes that its handler adds to those which server/responses.py derives

@@ -6,12 +6,12 @@ import os
 import stat
 
 from holdfast.base import dates
-from holdfast.errors import Conflict, InvalidPath, from_os
+from holdfast.errors import Conflict, Damaged, InvalidPath, from_os
 from holdfast.home import Lock
 from holdfast.store import atomic
 from holdfast.store.atomic import Folder
 from holdfast.store.interface import Entry, FileContent, no_check
-from holdfast.store.layout import FILE_BYTES, NOTE_FILE_BYTES, make_missing_error
+from holdfast.store.layout import FILE_BYTES, NOTE_FILE_BYTES, make_file_in_path_error, make_missing_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class FileTree:
         return self.read_part("files", parts) if parts else None
 
     def read_part(self, part: str, parts: tuple[str, ...]) -> FileContent | None:
-        folder = atomic.open_folder(self._home, (*self._root[:-1], part, *parts[:-1]))
+        folder = self._open(parts[:-1], part)
         if folder is None:
             return None
         with folder:
@@ -175,11 +175,33 @@ class FileTree:
                 found.append(os.path.join(top, path).rstrip("/"))
         return found
 
-    def _open(self, parts: tuple[str, ...]) -> Folder | None:
-        return atomic.open_folder(self._home, (*self._root, *parts))
+    def _open(self, parts: tuple[str, ...], part: str = "files") -> Folder | None:
+        """Open a folder of the tree, or of another part of its scope; return None if it does not exist or is a file."""
+        try:
+            return atomic.open_folder(self._home, (*self._root[:-1], part, *parts))
+        except Damaged:
+            if self._find_file_in_path(parts, part):
+                return None
+            raise
 
     def _create(self, parts: tuple[str, ...]) -> Folder:
-        return atomic.create_folder(self._home, (*self._root, *parts))
+        try:
+            return atomic.create_folder(self._home, (*self._root, *parts))
+        except Damaged:
+            if path := self._find_file_in_path(parts, self._root[-1]):
+                raise make_file_in_path_error(path) from None
+            raise
+
+    def _find_file_in_path(self, parts: tuple[str, ...], part: str) -> str:
+        """Return the first part of a folder's path that is a regular file; "" if there is none, or a link before it."""
+        for count in range(1, len(parts) + 1):
+            try:
+                mode = os.lstat(os.path.join(self._home, *self._root[:-1], part, *parts[:count])).st_mode
+            except OSError:
+                return ""
+            if not stat.S_ISDIR(mode):
+                return "/".join(parts[:count]) if stat.S_ISREG(mode) else ""
+        return ""
 
     def _lock(self) -> Lock:
         return Lock(self._home, self._lock_name, self._lock_seconds)

@@ -12,7 +12,18 @@ from collections.abc import Mapping
 
 from holdfast.base import dates
 from holdfast.base.lazy_re import pattern
-from holdfast.errors import Damaged, HoldfastError, InvalidKey, NoScope, NotFound, Template, UsageError, command, phrase
+from holdfast.errors import (
+    REDACT,
+    Damaged,
+    HoldfastError,
+    InvalidKey,
+    NoScope,
+    NotFound,
+    Template,
+    UsageError,
+    command,
+    phrase,
+)
 from holdfast.formats import transcript
 from holdfast.formats.importers import chat, noise
 from holdfast.formats.importers.detect import find_dialect, find_folder, unknown_format_error
@@ -198,10 +209,11 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
     if speaker is not None:
         speaker = validate.check_line(speaker, "speaker", 200)
         if not redact:
-            validate.reject_secrets(speaker, "a speaker", fix="Give another name, or log it with redact=True")
+            validate.reject_secrets(speaker, "a speaker", fix=Template("Give another name, or log it with ", REDACT))
     role = transcript.parse_role(given.get("role"), speaker)
     if role is None:
         raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(transcript.ROLES)}")
+    time = transcript.parse_time(given.get("time"))
     text = given.get("text") if given.get("text") is not None else given.get("content")
     text = message_text(text) if isinstance(text, list | dict) else text
     if isinstance(text, str):
@@ -212,9 +224,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
         text = transcript.truncate(text, transcript.TOOL_BYTES) if role == "tool" else text
     text = validate.check_text(text, transcript.TURN_BYTES, "a turn", allowed=redact)  # the writer redacts it
     id = given.get("id")
-    return TranscriptLine(
-        role, text, str(id) if id is not None and id != "" else None, transcript.parse_time(given.get("time")), speaker
-    )
+    return TranscriptLine(role, text, str(id) if id is not None and id != "" else None, time, speaker)
 
 
 def _check_name(value: object, what: str) -> str:

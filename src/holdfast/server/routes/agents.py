@@ -51,6 +51,8 @@ Pattern = Annotated[
 ]
 NamePatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_NAMES}$")]], Meta(max_length=MAX_GRANTS)]
 RepositoryPatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_REPOSITORIES}$")]], Meta(max_length=MAX_GRANTS)]
+Since = Annotated[str, moment("From this moment on.")]
+Until = Annotated[str, moment("Before this moment.")]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -96,8 +98,8 @@ class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
     action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
-    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
-    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    until: Until | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
@@ -114,8 +116,8 @@ class QuotaUse(ResponseModel, kw_only=True):
 
 
 class ExportAudit(RequestModel, kw_only=True):
-    since: Annotated[str, moment("From this moment on.")] | UnsetType = UNSET
-    until: Annotated[str, moment("Before this moment.")] | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    until: Until | UnsetType = UNSET
 
 
 class AgentInfo(ResponseModel, kw_only=True):

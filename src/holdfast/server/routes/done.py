@@ -91,9 +91,10 @@ class Recorded(ResponseModel, kw_only=True):
 
 def list_done(request: AuthorizedRequest, params: ListDone) -> DonePage:
     agent = _agent(request, or_none(params.agent))
-    found, following = request.ledger.done.list_page(
-        agent, **params.given("kind", "subject"), limit=params.limit, cursor=or_none(params.cursor)
-    )
+    filters = params.given("kind", "subject")
+    if "subject" in filters:
+        _checked_subject(filters["subject"])
+    found, following = request.ledger.done.list_page(agent, **filters, limit=params.limit, cursor=or_none(params.cursor))
     return DonePage(done=[_done(item) for item in found], next=following)
 
 

@@ -34,6 +34,9 @@ from holdfast.verbs.history import import_upload
 
 Client = Annotated[str, Meta(description="The program it was said in.", pattern=CLIENT_PATTERN)]
 
+# One line, or the whole document: the program that wrote it decides what it says and how.
+TranscriptBody = dict[str, Any] | Annotated[list[Any], Meta(extra_json_schema={"items": {}})]
+
 if TYPE_CHECKING:
     TranscriptFormat = str
 else:
@@ -45,7 +48,7 @@ class NewTurn(RequestModel, kw_only=True):
     text: Annotated[str, Meta(description="What was said, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
     id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
     speaker: Annotated[
-        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": LINE_PATTERN})
+        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": f"{LINE_PATTERN}|^$"})
     ] | UnsetType = UNSET  # fmt: skip
     time: Annotated[
         str, Meta(description="When; may be empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
@@ -80,10 +83,6 @@ class ImportTranscript(ScopedRequest, kw_only=True):
         ),
     ] | UnsetType = UNSET  # fmt: skip
     scope: WriteScope = "project"
-
-
-class TranscriptLine(msgspec.Struct):
-    role: Annotated[Any, Meta(description="Who spoke; what a line says and how depends on the program.")] = None
 
 
 class NameSession(ScopedRequest, kw_only=True):
@@ -183,7 +182,7 @@ ROUTES = (
     Route(
         "POST", "/v1/history/import", import_transcript,
         action=WRITE, scope="project", summary="keep the turns of another program's transcript, sent as it is",
-        params=ImportTranscript, reads=NDJSON, line=TranscriptLine,
+        params=ImportTranscript, reads=NDJSON, line=TranscriptBody,
         example={"role": "user", "content": "We deploy on Tuesdays."},
         answers=ImportedSessions, replay=REPLAY_WHOLE, verbs=("import_history",),
     ),
