@@ -36,6 +36,17 @@ _PRAGMAS = (  # a short log, because the first process to open the file reads al
 )
 
 
+def stop_counting_memory() -> None:
+    """Let SQLite not count the memory it allocates, in a process that has no connection open yet.
+
+    Each allocation takes a lock for that, which all threads share: two threads then search 1.4 times as fast as one, without
+    it twice as fast.
+    """
+    apsw.shutdown()
+    apsw.config(apsw.SQLITE_CONFIG_MEMSTATUS, False)
+    apsw.initialize()
+
+
 def load_statements(module_file: str) -> dict[str, str]:
     """Return the `-- name: x` sections of the .sql file beside a module, by name."""
     with open(os.path.splitext(module_file)[0] + ".sql", encoding="utf-8") as file:

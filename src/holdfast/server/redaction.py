@@ -34,10 +34,7 @@ def redact(route: Route, reply: Reply, role: Role, home: str) -> Reply:
         return replace(reply, body=text.encode("utf-8", "replace"))
     if route.action not in SCOPED_ACTIONS or not isinstance(reply.body, dict) or not denial_reason(role, "memory.export", None):
         return reply
-    joined = "\n".join(_collect_texts(reply.body, []))
-    if joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_surely_clean(joined):  # usual: one check for all
-        return reply
-    return replace(reply, body=_without_secrets(reply.body))
+    return reply if _is_clean(reply.body) else replace(reply, body=_without_secrets(reply.body))
 
 
 def _without_home(body: dict[str, Any], home: str) -> dict[str, Any]:
@@ -56,9 +53,18 @@ def _hide_home(value: Any, home: str) -> Any:
     return {name: _hide_home(item, home) for name, item in value.items()} if isinstance(value, dict) else value
 
 
+def _is_clean(value: dict[str, Any] | list[Any] | tuple[Any, ...]) -> bool:
+    """Return whether no string inside a value can contain a secret: one check for all of them."""
+    joined = "\n".join(_collect_texts(value, []))
+    return joined.isascii() and "\x1b" not in joined and "\b" not in joined and is_surely_clean(joined)
+
+
 def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: list[str]) -> list[str]:
-    """Append all strings inside a value to `texts`, with the text around excerpts, and return it."""
-    for item in value.values() if isinstance(value, dict) else value:
+    """Append all strings inside a value to `texts`, with the text around excerpts, and return it.
+
+    The mode of a search is left out: it is Holdfast's own word, and in "keyword" a secret might begin.
+    """
+    for item in [value[name] for name in value if name != "mode"] if isinstance(value, dict) else value:
         if isinstance(item, str):
             texts.append(join_context(item))
         elif isinstance(item, dict | list | tuple):
@@ -69,6 +75,8 @@ def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: l
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return redact_or_withhold(value)[0]
+    if isinstance(value, dict | list | tuple) and _is_clean(value):  # of ten notes usually all but one
+        return value
     if isinstance(value, list | tuple):
         return [_without_secrets(item) for item in value]
     if isinstance(value, dict):

@@ -32,6 +32,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def serve(call: Invocation) -> int:
     """`holdfast serve`: answer requests until it is stopped."""
     gc.enable()  # a single command runs without
+    from holdfast import sqlite
     from holdfast.cli.remote import report_local_home
     from holdfast.server import serve as server
     from holdfast.server.logs import Logs
@@ -42,6 +43,7 @@ def serve(call: Invocation) -> int:
     workers = call["workers"] if call["workers"] is not None else 1
     if not 1 <= workers <= _MAX_WORKERS:
         raise UsageError(f"{workers} workers", f"Give 1 to {_MAX_WORKERS}")
+    sqlite.stop_counting_memory()
     host = call["host"] or server.HOST
     logs = Logs(sys.stderr, as_json=bool(call["json_logs"]) or not sys.stderr.isatty())
     report_local_home(call, call.load_settings())
