@@ -909,3 +909,19 @@ def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
     before = sorted(os.listdir(f"{home}/run/locks"))
     assert idempotency.has_ended(home, name) is False
     assert sorted(os.listdir(f"{home}/run/locks")) == before
+
+
+def test_deferred_uses_are_written_together_and_before_anything_is_read(ledger, home):
+    ledger.usage.record_use(["a"], NOW)
+    ledger.usage.defer()
+    ledger.usage.record_use(["a", "b"], NOW + 61)
+    ledger.usage.record_use(["b", "c"], NOW + 62)  # b was used within this minute
+    other = SqliteLedger(home, lock_seconds=5)
+    assert other.usage.get_counts(["a", "b", "c"]) == {"a": 1}
+    assert ledger.usage.get_counts(["a", "b", "c"]) == {"a": 2, "b": 1, "c": 1}
+    assert other.usage.get_counts(["a", "b", "c"]) == {"a": 2, "b": 1, "c": 1}
+    ledger.usage.record_use(["d", "e"], NOW + 63)
+    assert ledger.usage.forget(["d"]) == 0
+    ledger.close()
+    assert other.usage.last_used(["d", "e"]) == {"e": NOW + 63}
+    other.close()
