@@ -53,7 +53,7 @@ def serve(
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
         name = f"[{host}]" if ":" in host else host
-        _on_signals(_exit)  # a caller who reads that it is ready may stop it at once
+        _on_signals(_exit_at_once)  # a caller who reads that it is ready may stop it at once
         ready(f"http://{name}:{sockets[0].getsockname()[1]}")
         if workers == 1:
             _run(make_app(counters, 0), sockets[0], logs)
@@ -88,15 +88,16 @@ def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
 
     def exit_before_start(*_: object) -> None:
         if not server.started:
-            os._exit(0)
+            _exit_at_once()
 
     # uvicorn handles signals while it runs and raises them again at its end: by then all is done, and that is no failure
     _on_signals(exit_before_start)
     server.run()
 
 
-def _exit(*_: object) -> None:
-    raise SystemExit(0)
+def _exit_at_once(*_: object) -> None:
+    """End the process. An exception would be dropped where the signal interrupts a finalizer, and the server would go on."""
+    os._exit(0)
 
 
 def _on_signals(handler: Callable[..., None]) -> None:
