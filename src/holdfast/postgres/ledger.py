@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.base import dates
-from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, Template, command
+from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, HoldfastError, Template, command
 from holdfast.ledger.agents import Agents
 from holdfast.ledger.audit import Audit, AuditMark, canonical_metadata
 from holdfast.ledger.done import Done, Reviews
@@ -78,7 +78,11 @@ class PostgresLedger:
         """Do nothing: VACUUM removes deleted rows (see `Database.vacuum`)."""
 
     def close(self) -> None:
-        """Save the audit's mark. Connections belong to the process and stay open."""
+        """Write what is deferred, and save the audit's mark. Connections belong to the process and stay open."""
+        try:
+            self.usage.write_deferred()
+        except HoldfastError:
+            pass  # a count that fails never fails anything else
         self.audit.update_mark(0)
 
 
