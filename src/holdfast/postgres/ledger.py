@@ -15,6 +15,7 @@ from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, HoldfastError,
 from holdfast.ledger.agents import Agents
 from holdfast.ledger.audit import Audit, AuditMark, canonical_metadata
 from holdfast.ledger.done import Done, Reviews
+from holdfast.ledger.file_sources import FileSources
 from holdfast.ledger.idempotency import IdempotencyKeys
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.purges import Purges
@@ -57,6 +58,7 @@ class PostgresLedger:
         self.reviews = Reviews(self.database, review_key)
         self.idempotency_keys = IdempotencyKeys(self.database)
         self.request_counts = RequestCounts(self.database)
+        self.file_sources = FileSources(self.database)
         self.transfer = Transfer(self.database, self.purges, {REVIEW: review_key, AUDIT: audit_key})
 
     @property
