@@ -255,6 +255,21 @@ def test_a_turn_says_who_sent_it_and_how_far_it_is_trusted(any_gateway):
 
 
 @pytest.mark.promise("A10")
+def test_a_source_tells_nothing_about_the_files_of_the_server(any_gateway, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("there")
+    agent = any_gateway.agent("mallory", "code-review-engineer")
+
+    def trust(source):
+        body = {"text": f"{WORD} from {source}", "scope": "agent", "made_from": [source]}
+        answer = agent.post("/v1/notes", body)
+        assert answer.status == 201, answer.json
+        return answer.json["note"]["source"]["trust"]
+
+    assert trust("README.md") == trust("MISSING.md") == "web"
+    assert trust(f"{tmp_path}/README.md") == trust(f"{tmp_path}/MISSING.md")
+
+
 def test_a_file_says_which_token_wrote_it(any_gateway):
     any_gateway.add_role("worker", ["agent.memory.read", "agent.memory.write"], ["agent", "project"])
     mallory, bob = [any_gateway.agent(name, "worker", {"project": ["demo"]}) for name in ("mallory", "bob")]

@@ -146,7 +146,7 @@ def _find_source(context: Context, origin: str | None, made_from: object) -> Sou
 def begin_store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored | Future[Stored]:
     """Store one note; where the caller has a write queue, queue it and return its future result."""
     if allow_purged and draft.source.origin != "user":
-        fix = Template("Store it yourself: ", command("store TEXT --again"))
+        fix = Template("A person does it: ", command("store TEXT --again"))
         raise Refused("only a person may take back what was purged", fix)
     request = WriteRequest(context, find_target_scope(context, scope, draft.key), draft.key, draft)
     if context.write_queue is not None and not allow_purged and not draft.allowed:
