@@ -159,6 +159,42 @@ def test_slots_are_used_again_and_an_unreadable_one_is_free(home):
     assert [one.agent for one in file.read()] == ["b"]
 
 
+def test_a_token_stays_revoked_while_another_process_moves_its_revocation_into_the_ledger(home):
+    with closing(AccessGate(config.load(home))) as gate, closing(SqliteLedger(str(home))) as other:
+        token = gate.add("leaked", "secretary")[1]
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+        database = gate.ledger.agents._database
+        read = database.read_any_tenant
+
+        def read_then_let_the_other_move_it(statement, **values):
+            rows = read(statement, **values)
+            other.agents.apply_pending()
+            return rows
+
+        database.read_any_tenant = read_then_let_the_other_move_it
+        with pytest.raises(Unauthenticated):
+            gate.identify(token)
+        assert RevocationFile(str(home)).read() == []
+
+
+def test_a_change_that_is_kept_does_not_fail_because_a_slot_cannot_be_freed(home, monkeypatch):
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("leaked", "secretary")
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+
+        def fail(*_):
+            raise DiskTrouble("no space", "Free some")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RevocationFile, "remove", fail)
+            agent, token = gate.add("new", "secretary")
+        assert gate.identify(token).agent == "new"
+        gate.ledger.agents.apply_pending()
+        assert RevocationFile(str(home)).read() == []
+
+
 def test_without_the_reserved_file_a_full_disk_is_the_error_it_was(disk):
     with closing(SqliteLedger(str(disk.home), 1)) as ledger, closing(AccessGate(config.load(disk.home))) as gate:
         gate.add("a", "secretary")

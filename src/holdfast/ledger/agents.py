@@ -123,12 +123,12 @@ class Agents:
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
         """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
+        pending = self._read_pending()  # first: another process may move them into the ledger meanwhile
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
         found = {
             id: StoredToken(*fields, _parse_grants(granted), created)  # type: ignore[call-arg]
             for id, *fields, granted, created in rows
         }
-        pending = self._read_pending() if found else {}
         if not pending:
             return found
         return {
@@ -314,7 +314,8 @@ class Agents:
 
         result = self._database.write(change_and_record)
         if pending and self._revocations is not None:
-            self._revocations.remove(pending)
+            with suppress(DiskTrouble):  # the change is kept, and the next one removes them
+                self._revocations.remove(pending)
         self._audit.update_mark(len(decisions))
         with suppress(DiskTrouble):  # then a later change allocates it
             self.reserve()
