@@ -201,6 +201,20 @@ def test_a_place_that_fails_is_reported_and_what_waits_is_counted(home, store): 
     assert ship_problems(home) == []  # not yet: rows may wait for five minutes
 
 
+def test_an_address_that_cannot_be_used_is_reported_until_it_is_corrected(home, tmp_path):
+    settings = config.load(home).replace(audit_ship="syslog:udp://nowhere")
+    shipper = AuditShipper(lambda: settings)
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("one", "secretary")
+    for _ in range(3):
+        shipper.ship()
+    assert (shipper.counts.failures, shipper.counts.is_failing) == (3, True)
+    settings = settings.replace(audit_ship=f"file:{tmp_path}/audit.jsonl")
+    shipper.ship()
+    assert (shipper.counts.rows, shipper.counts.is_failing) == (1, False)
+    shipper.close_ledgers()
+
+
 def test_doctor_reports_rows_that_wait_for_long(home, store, clock):  # noqa: F811
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
