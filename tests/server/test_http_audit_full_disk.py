@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from http_gateway import run_gateway
 from mcp_raw import HOLDFAST
-from test_http_audit_trail import rows
+from test_http_audit_trail import opened, rows
 from wait import wait_until
 
 from holdfast import config
@@ -204,6 +204,15 @@ def test_without_the_reserved_file_a_full_disk_is_the_error_it_was(disk):
             gate.revoke("a")
         assert refused.value.full
         assert ledger.agents.get("a").tokens[0].revoked is None
+
+
+def test_rows_that_wait_for_space_are_written_at_the_latest_when_a_ledger_is_closed(home, postgres_url, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    with opened(home) as ledger:
+        ledger.audit.defer(Decision("operator", "agents.manage", "allowed", {"verb": "revoke"}))
+        assert ledger.audit.list()[0] == []
+    with opened(home) as ledger:
+        assert [entry.metadata for entry in ledger.audit.list()[0]] == [{"verb": "revoke"}]
 
 
 def test_a_table_that_cannot_grow_keeps_no_token_alive_on_postgresql(home, postgres_url, disk, monkeypatch):
