@@ -307,6 +307,7 @@ def test_the_settings_of_the_audit_are_checked(home):
         (home / "config.toml").write_text(line + "\n")
         with pytest.raises(ConfigError):
             config.load(home)
-    (home / "config.toml").write_text('audit.ship_key = "very-secret"\naudit.keep_days = 7\n')
+    ship = "https://log.example/audit?token=very-secret"
+    (home / "config.toml").write_text(f'audit.ship = "{ship}"\naudit.ship_key = "very-secret"\naudit.keep_days = 7\n')
     assert "very-secret" not in repr(config.load(home)) and config.load(home).audit_keep_days == 7
     assert Path(home).exists()
