@@ -189,7 +189,7 @@ def test_a_change_that_is_kept_does_not_fail_because_a_slot_cannot_be_freed(home
 
         with monkeypatch.context() as patch:
             patch.setattr(RevocationFile, "remove", fail)
-            agent, token = gate.add("new", "secretary")
+            _, token = gate.add("new", "secretary")
         assert gate.identify(token).agent == "new"
         gate.ledger.agents.apply_pending()
         assert RevocationFile(str(home)).read() == []

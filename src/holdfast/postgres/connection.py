@@ -133,9 +133,9 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         self._plans: dict[_PlanKey, bytes] = {}  # names of prepared statements
         self._names = count(1)  # a statement that may not have been prepared gets a new name
 
-    def find_out_whether_plans_are_kept(self) -> None:
-        """Prepare statements from now on if this is a connection to PostgreSQL itself: a pooler in between gives each
-        transaction to any of its own connections, and has told us a process id of its own."""
+    def detect_pooler(self) -> None:
+        """Prepare statements from now on unless a pooler is in between: it runs each transaction on any of its own
+        connections. It is recognised by the process id, which is not that of the server process."""
         result = Result()
         self.run([("SELECT pg_backend_pid()", (), result)])
         self.keeps_plans = result.rows == [(self.info.backend_pid,)]

@@ -221,7 +221,7 @@ class Pool:
         try:
             address = same_server(self.parameters, connection)
             connection.enter_pipeline(self._statement_seconds, lambda: self.outage.is_answering(address))
-            connection.find_out_whether_plans_are_kept()
+            connection.detect_pooler()
         except BaseException:
             connection.close()
             raise
