@@ -141,6 +141,18 @@ def test_what_speaks_against_one_is_told_to_that_one_alone(crowd):
     assert {note.key: note.text for note in memory.list()} == {"seen": "As it is.", "before": "Before.", "after": "After."}
 
 
+def test_one_store_that_is_refused_leaves_most_of_the_others_together(crowd, queue, monkeypatch):
+    memory = crowd()
+    memory.store("As it is.", key="seen")
+    stores = [(memory, f"The number of this one is {number}.", {"key": f"n-{number}"}) for number in range(31)]
+    seen = batches(queue, monkeypatch)
+
+    *came, refused = at_once(*stores, (memory, "As I think it was.", {"key": "seen", "expected": "f" * 32}))
+
+    assert isinstance(refused, Conflict) and [one.action for one in came] == ["created"] * 31
+    assert seen == [32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1]
+
+
 def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store):
     memory = crowd()
     memory.store("It is here.", key="first")

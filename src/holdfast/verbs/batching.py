@@ -106,7 +106,7 @@ class WriteQueue:
             return batch
 
     def _write(self, batch: list[WriteRequest]) -> Sequence[Stored | BaseException]:
-        """Write the notes together; if that fails for one note or scope, write them apart, so that only that one fails."""
+        """Write the notes together; if that fails for one note or scope, write them in parts, so that only that one fails."""
         try:
             own = [request.replace(context=request.context.with_backend(self._context.backend)) for request in batch]
             return write_notes(own, context=self._context, unlisted=self._unlisted)
@@ -124,8 +124,9 @@ def _split(batch: list[WriteRequest], error: Exception) -> list[list[WriteReques
     """Return the parts of a batch to try again after an error; one part if that would not help."""
     if not isinstance(error, HoldfastError) or isinstance(error, DiskTrouble | Unsure) or error.may_be_done:
         return [batch]
-    if not isinstance(error, Busy):
-        return [[request] for request in batch]
+    if not isinstance(error, Busy):  # halves, so that one note that is refused costs the others few flushes
+        middle = len(batch) // 2
+        return [batch[:middle], batch[middle:]] if middle else [batch]
     by_scope: dict[Scope, list[WriteRequest]] = {}  # another process may hold the lock of one scope
     for request in batch:
         by_scope.setdefault(request.scope, []).append(request)
