@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.server
 import json
 import re
@@ -199,6 +200,25 @@ def test_a_place_that_fails_is_reported_and_what_waits_is_counted(home, store): 
             wait_until(lambda: shipper.counts.waiting >= 2)
             assert re.search(r"^holdfast_audit_ship_waiting [1-9]", gateway.operator.get("/metrics").data.decode(), re.M)
     assert ship_problems(home) == []  # not yet: rows may wait for five minutes
+
+
+def test_two_stores_that_ship_to_one_file_append_in_turn(home, tmp_path):
+    path = tmp_path / "audit.jsonl"
+    settings = config.load(home).replace(audit_ship=f"file:{path}")
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("one", "secretary")
+    shipper = AuditShipper(lambda: settings)
+    with path.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"half": ')
+        other.flush()
+        shipper.ship()
+        assert (shipper.counts.rows, shipper.counts.waiting, shipper.counts.is_failing) == (0, 1, False)
+        other.write(b'"a line"}\n')
+    shipper.ship()
+    shipper.close_ledgers()
+    first, second = path.read_text().splitlines()
+    assert first == '{"half": "a line"}' and json.loads(second)["number"] == 1
 
 
 def test_an_address_that_cannot_be_used_is_reported_until_it_is_corrected(home, tmp_path):

@@ -122,7 +122,7 @@ class AuditShipper:
                     self.counts.rows += len(batch)
                     self._save_position(audit, target, position)
         except Busy:
-            pass  # the other process goes on
+            pass  # another process ships these rows, or appends to the same file; the next turn looks again
         return max(head.count - position, 0)
 
     def _find_position(self, audit: Audit, tenant: str, target: str) -> int:
