@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -176,6 +178,24 @@ def test_a_token_stays_revoked_while_another_process_moves_its_revocation_into_t
         with pytest.raises(Unauthenticated):
             gate.identify(token)
         assert RevocationFile(str(home)).read() == []
+
+
+def test_of_several_processes_that_find_space_again_one_writes_the_row(home):
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("leaked", "secretary")
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+        start = threading.Barrier(8)
+
+        def apply(ledger):
+            start.wait(60)
+            ledger.agents.apply_pending()
+            ledger.close()
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(apply, [SqliteLedger(str(home)) for _ in range(8)]))
+        found = [entry for entry in gate.ledger.audit.list()[0] if entry.metadata.get("verb") == "revoke"]
+        assert len(found) == 1 and RevocationFile(str(home)).read() == []
 
 
 def test_a_change_that_is_kept_does_not_fail_because_a_slot_cannot_be_freed(home, monkeypatch):
