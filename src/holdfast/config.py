@@ -23,7 +23,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
 )  # fmt: skip
 MASK = "********"  # shown instead of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint")  # fields that may contain a password
+ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint", "audit_ship")  # fields that may contain a password
 
 
 class Setting(Record):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from wait import wait_until
 
 from holdfast.api.memory import Memory
 from holdfast.context.caller import Context
@@ -140,6 +141,18 @@ def test_what_speaks_against_one_is_told_to_that_one_alone(crowd):
     assert {note.key: note.text for note in memory.list()} == {"seen": "As it is.", "before": "Before.", "after": "After."}
 
 
+def test_one_store_that_is_refused_leaves_most_of_the_others_together(crowd, queue, monkeypatch):
+    memory = crowd()
+    memory.store("As it is.", key="seen")
+    stores = [(memory, f"The number of this one is {number}.", {"key": f"n-{number}"}) for number in range(31)]
+    seen = batches(queue, monkeypatch)
+
+    *came, refused = at_once(*stores, (memory, "As I think it was.", {"key": "seen", "expected": "f" * 32}))
+
+    assert isinstance(refused, Conflict) and [one.action for one in came] == ["created"] * 31
+    assert seen == [32, 16, 16, 8, 8, 4, 4, 2, 2, 1, 1]
+
+
 def test_a_file_that_cannot_be_read_is_told_to_who_wanted_it_alone(crowd, store):
     memory = crowd()
     memory.store("It is here.", key="first")
@@ -227,6 +240,36 @@ def test_who_writes_for_others_lends_them_none_of_its_trust(crowd):
     assert isinstance(over, Refused)  # an untrusted text does not replace a trusted one
     assert copied.note.quarantined  # it is in quarantine: this agent sees it, and the person's own scopes do not include it
     assert agent.get("rule").text == "Deploys need two approvals."
+
+
+def test_a_store_that_meets_a_closing_queue_is_kept(crowd, queue, monkeypatch):
+    memory, writes = crowd(), batching.write_notes
+    memory.store("first", key="first")
+
+    def close_meanwhile(requests, **options):
+        closing.start()
+        wait_until(lambda: queue._is_closed)
+        return writes(requests, **options)
+
+    closing = threading.Thread(target=queue.close)
+    with monkeypatch.context() as patch:
+        patch.setattr(batching, "write_notes", close_meanwhile)
+        memory.store("second", key="second")
+    memory.store("third", key="third")
+    closing.join()
+    assert [memory.get(key).text for key in ("first", "second", "third")] == ["first", "second", "third"]
+
+
+def test_a_listing_that_fails_for_any_reason_fails_no_store(crowd, queue, monkeypatch):
+    memory = crowd()
+
+    def fail(scope):
+        raise ValueError("not foreseen")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue._context.sync, "write_listing", fail)
+        assert memory.store("kept", key="one").action == "created"
+    assert memory.store("kept too", key="two").action == "created"
 
 
 def test_threads_that_never_stop_coming_lose_nothing(crowd):

@@ -102,6 +102,24 @@ def test_an_archived_note_keeps_its_history(painted, person, clock):
     assert len(painted.history("door")) == MANY + 3
 
 
+def test_the_history_of_a_forgotten_note_cannot_be_read(painted):
+    path = painted.get("door", as_of=painted.history("door")[-1].valid_from).path
+    assert "/history/" in path and painted.read(path).exists
+    painted.forget("door")
+    assert not painted.read(path).exists
+    painted.restore("door")
+    assert "colour1" in painted.read(path).text
+
+
+def test_a_history_file_that_came_back_is_not_shown_where_an_agent_purged_its_note(painted):
+    store, (name,) = painted._context.store, history_names(painted)
+    data = store.read_file(SCOPE.folder, "history", name).data
+    assert painted._context.origin == "agent" and painted.purge("door").state == "done"
+    store.write_history(SCOPE, name, data, None, note=("door.md", None))  # from a backup
+    with pytest.raises(Purged):
+        painted.read(f"{SCOPE.folder}/history/{name}")
+
+
 def test_an_export_has_every_version(painted):
     (row,) = [row for row in painted.export() if row["key"] == "door"]
     assert len(row["versions"]) == MANY and row["versions"][-1]["text"] == "the door has colour1"

@@ -382,3 +382,34 @@ def test_a_transaction_that_failed_while_a_statement_was_prepared_does_no_harm_t
     with database.transaction() as db:
         db.execute(SQL["set"], {"id": 1, "said": "kept"})
     assert database.rows("one", id=1) == [("kept",)]
+
+
+def test_a_statement_is_prepared_once_although_transactions_with_it_fail(trial_url):
+    database = Database(PostgresSettings(url=trial_url, tenant="a", connections=1), _PREPARED, 10)
+    put(database, 1)
+    for _ in range(9):
+        with pytest.raises(Conflict), database.transaction() as db:
+            db.execute(SQL["set"], {"id": 1, "said": "lost"})
+            db.execute(SQL["put"], {"id": 1, "said": "again"}).fetchall()
+    prepared = [statement for (statement,) in database.rows("prepared")]
+    assert sorted(prepared) == sorted(set(prepared)) and any("UPDATE" in statement for statement in prepared)
+
+
+def test_statements_that_were_prepared_before_a_migration_are_prepared_again(open_trial, postgres_databases, trial_url):
+    database = open_trial(connections=1)
+    put(database, 1)
+
+    def read_after_another(db):
+        assert db.execute(SQL["all"]).fetchall()
+        return db.execute(SQL["one"], {"id": 1}).fetchall()
+
+    for type, read in [
+        ("varchar(99)", lambda: database.rows("one", id=1)),
+        ("text", lambda: database.write(lambda db: db.execute(SQL["one"], {"id": 1}).fetchall())),
+        ("varchar(99)", lambda: database.write(read_after_another)),
+    ]:
+        for _ in range(6):
+            read()
+        alter = f"ALTER TABLE holdfast.trial ALTER COLUMN said TYPE {type}"
+        postgres_databases.server.sql(alter, database_name(trial_url))
+        assert len(read()) == 1

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import psycopg
 import pytest
 from http_gateway import run_gateway
 from mcp_raw import HOLDFAST
-from test_http_audit_trail import rows
+from test_http_audit_trail import opened, rows
 from wait import wait_until
 
 from holdfast import config
@@ -159,6 +161,60 @@ def test_slots_are_used_again_and_an_unreadable_one_is_free(home):
     assert [one.agent for one in file.read()] == ["b"]
 
 
+def test_a_token_stays_revoked_while_another_process_moves_its_revocation_into_the_ledger(home):
+    with closing(AccessGate(config.load(home))) as gate, closing(SqliteLedger(str(home))) as other:
+        token = gate.add("leaked", "secretary")[1]
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+        database = gate.ledger.agents._database
+        read = database.read_any_tenant
+
+        def read_then_let_the_other_move_it(statement, **values):
+            rows = read(statement, **values)
+            other.agents.apply_pending()
+            return rows
+
+        database.read_any_tenant = read_then_let_the_other_move_it
+        with pytest.raises(Unauthenticated):
+            gate.identify(token)
+        assert RevocationFile(str(home)).read() == []
+
+
+def test_of_several_processes_that_find_space_again_one_writes_the_row(home):
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("leaked", "secretary")
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+        start = threading.Barrier(8)
+
+        def apply(ledger):
+            start.wait(60)
+            ledger.agents.apply_pending()
+            ledger.close()
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(apply, [SqliteLedger(str(home)) for _ in range(8)]))
+        found = [entry for entry in gate.ledger.audit.list()[0] if entry.metadata.get("verb") == "revoke"]
+        assert len(found) == 1 and RevocationFile(str(home)).read() == []
+
+
+def test_a_change_that_is_kept_does_not_fail_because_a_slot_cannot_be_freed(home, monkeypatch):
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("leaked", "secretary")
+        decision = Decision("(local)", "agents.manage", "allowed", {"verb": "revoke", "name": "leaked"})
+        RevocationFile(str(home)).add(PendingRevocation("leaked", int(dates.clock()), decision))
+
+        def fail(*_):
+            raise DiskTrouble("no space", "Free some")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(RevocationFile, "remove", fail)
+            _, token = gate.add("new", "secretary")
+        assert gate.identify(token).agent == "new"
+        gate.ledger.agents.apply_pending()
+        assert RevocationFile(str(home)).read() == []
+
+
 def test_without_the_reserved_file_a_full_disk_is_the_error_it_was(disk):
     with closing(SqliteLedger(str(disk.home), 1)) as ledger, closing(AccessGate(config.load(disk.home))) as gate:
         gate.add("a", "secretary")
@@ -168,6 +224,15 @@ def test_without_the_reserved_file_a_full_disk_is_the_error_it_was(disk):
             gate.revoke("a")
         assert refused.value.full
         assert ledger.agents.get("a").tokens[0].revoked is None
+
+
+def test_rows_that_wait_for_space_are_written_at_the_latest_when_a_ledger_is_closed(home, postgres_url, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    with opened(home) as ledger:
+        ledger.audit.defer(Decision("operator", "agents.manage", "allowed", {"verb": "revoke"}))
+        assert ledger.audit.list()[0] == []
+    with opened(home) as ledger:
+        assert [entry.metadata for entry in ledger.audit.list()[0]] == [{"verb": "revoke"}]
 
 
 def test_a_table_that_cannot_grow_keeps_no_token_alive_on_postgresql(home, postgres_url, disk, monkeypatch):

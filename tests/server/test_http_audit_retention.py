@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from contextlib import closing
@@ -16,10 +17,14 @@ from wait import wait_until
 
 from holdfast import config
 from holdfast.access import AccessGate
+from holdfast.access.gate import LOCAL
 from holdfast.errors import Conflict, Damaged, UsageError
 from holdfast.ledger.audit import AuditMark, Decision
 from holdfast.ledger.audit_checkpoint import Checkpoint, prune
 from holdfast.ledger.audit_verify import compare_ends, verify, verify_lines, verify_newest
+from holdfast.server.audit_tasks import AuditTasks
+from holdfast.server.gateway import Gateway
+from holdfast.server.logs import Logs
 from holdfast.verbs.copy import copy
 
 OLD, NEWER = "2020-01-01T00:00:00Z", "2020-03-01T00:00:00Z"
@@ -196,6 +201,29 @@ def test_the_gateway_removes_what_is_older_than_the_setting_says(audit, home, st
         said = gateway.operator.get("/audit/verify").json
         assert said["ok"] is True
         assert rows(gateway.operator, "action=audit.prune")[0]["metadata"]["before"].startswith("2026-04-24")
+
+
+def test_a_broken_audit_of_one_tenant_keeps_the_rows_of_no_other(home, postgres_url, clock, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_STORE", postgres_url)
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "config.toml").write_text("[audit]\nkeep_days = 7\n")
+    gateway, log = Gateway(str(home)), io.StringIO()
+    with closing(gateway):
+        tenants = ("a", "b", "c", "default")
+        ledgers = [gateway.gate.for_caller(LOCAL.replace(tenant=tenant)).ledger for tenant in tenants]
+        clock.set(OLD)
+        for ledger in ledgers:
+            for number in range(3):
+                ledger.audit.append(Decision("x", "dispatch", "allowed", {"number": number}, ledger.tenant))
+            ledger.audit.save_mark(always=True)
+        with psycopg.connect(postgres_url) as db:
+            db.execute("UPDATE holdfast.agent_action_log SET agent = 'y' WHERE tenant IN ('a', 'b') AND number = 2")
+        clock.set("2026-05-01T12:00:00Z")
+        AuditTasks(gateway, Logs(log, as_json=True)).keep()
+        removed = {ledger.tenant: bool(ledger.audit.read_checkpoint()) for ledger in ledgers}
+        assert removed == {"a": False, "b": False, "c": True, "default": True}
+        lines = [json.loads(line) for line in log.getvalue().splitlines()]
+        assert sorted(line["tenant"] for line in lines if line["event"] == "audit not pruned") == ["a", "b"]
 
 
 def test_commands_remove_export_and_verify(audit, home, tmp_path):

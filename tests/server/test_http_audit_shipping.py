@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.server
 import json
 import re
@@ -201,6 +202,39 @@ def test_a_place_that_fails_is_reported_and_what_waits_is_counted(home, store): 
     assert ship_problems(home) == []  # not yet: rows may wait for five minutes
 
 
+def test_two_stores_that_ship_to_one_file_append_in_turn(home, tmp_path):
+    path = tmp_path / "audit.jsonl"
+    settings = config.load(home).replace(audit_ship=f"file:{path}")
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("one", "secretary")
+    shipper = AuditShipper(lambda: settings)
+    with path.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"half": ')
+        other.flush()
+        shipper.ship()
+        assert (shipper.counts.rows, shipper.counts.waiting, shipper.counts.is_failing) == (0, 1, False)
+        other.write(b'"a line"}\n')
+    shipper.ship()
+    shipper.close_ledgers()
+    first, second = path.read_text().splitlines()
+    assert first == '{"half": "a line"}' and json.loads(second)["number"] == 1
+
+
+def test_an_address_that_cannot_be_used_is_reported_until_it_is_corrected(home, tmp_path):
+    settings = config.load(home).replace(audit_ship="syslog:udp://nowhere")
+    shipper = AuditShipper(lambda: settings)
+    with closing(AccessGate(config.load(home))) as gate:
+        gate.add("one", "secretary")
+    for _ in range(3):
+        shipper.ship()
+    assert (shipper.counts.failures, shipper.counts.is_failing) == (3, True)
+    settings = settings.replace(audit_ship=f"file:{tmp_path}/audit.jsonl")
+    shipper.ship()
+    assert (shipper.counts.rows, shipper.counts.is_failing) == (1, False)
+    shipper.close_ledgers()
+
+
 def test_doctor_reports_rows_that_wait_for_long(home, store, clock):  # noqa: F811
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -293,6 +327,7 @@ def test_the_settings_of_the_audit_are_checked(home):
         (home / "config.toml").write_text(line + "\n")
         with pytest.raises(ConfigError):
             config.load(home)
-    (home / "config.toml").write_text('audit.ship_key = "very-secret"\naudit.keep_days = 7\n')
+    ship = "https://log.example/audit?token=very-secret"
+    (home / "config.toml").write_text(f'audit.ship = "{ship}"\naudit.ship_key = "very-secret"\naudit.keep_days = 7\n')
     assert "very-secret" not in repr(config.load(home)) and config.load(home).audit_keep_days == 7
     assert Path(home).exists()

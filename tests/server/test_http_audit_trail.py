@@ -265,6 +265,7 @@ def test_a_process_trusts_the_proxies_that_its_command_line_names(home, tmp_path
         ("fe80::1%eth0", ["1.1.1.1"], ("fe80::/10",), "1.1.1.1"),
         ("", ["1.1.1.1"], ("0.0.0.0/0",), ""),
         ("10.0.0.1", [",".join(["10.0.0.9"] * 5000)], ("10.0.0.0/8",), "10.0.0.9"),
+        ("10.0.0.1", ["1.1.1.1, [2001:db8::1]" + "9" * 60_000], ("10.0.0.0/8",), "10.0.0.1"),
     ],
 )
 def test_the_last_hop_that_no_trusted_proxy_has_is_the_client(peer, sent, trusted, address):

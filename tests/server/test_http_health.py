@@ -19,6 +19,7 @@ from wait import wait_until
 
 from holdfast.errors import Busy, DiskTrouble
 from holdfast.postgres.pool import close_pools
+from holdfast.server import app
 from holdfast.server.health import Health
 
 PAIR = {"key": "k", "value": "Harbour words."}
@@ -195,3 +196,19 @@ def test_a_probe_leaves_no_file_behind(home):
         home.chmod(0o500)
         with pytest.raises(DiskTrouble):
             check_disk(str(home))
+
+
+def test_an_unforeseen_error_ends_no_task_of_the_gateway(home, monkeypatch):
+    log, published = io.StringIO(), []
+
+    def publish(gateway):
+        published.append(True)
+        if len(published) == 1:
+            raise ValueError("not foreseen")
+
+    monkeypatch.setattr(app, "_WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(app.gauges, "publish", publish)
+    with run_gateway(home, log=log):
+        wait_until(lambda: len(published) > 2)
+    rows = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert [(row["task"], row["trouble"]) for row in rows if row["event"] == "task"] == [("watch", "ValueError")]

@@ -14,7 +14,7 @@ from holdfast.server.routes.history import LogTurns, NewTurn
 from holdfast.server.routes.notes import StoreNote
 from holdfast.server.validation import decode, request_fields
 
-MODELS = {NewTurn} | {route.params for route in ROUTES} | {route.line for route in ROUTES if route.line}
+MODELS = {NewTurn} | {route.params for route in ROUTES} | {route.line for route in ROUTES if isinstance(route.line, type)}
 MODELS |= {route.answers for route in ROUTES if isinstance(route.answers, type) and issubclass(route.answers, msgspec.Struct)}
 
 

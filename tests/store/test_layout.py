@@ -36,8 +36,8 @@ def test_the_last_note_in_the_trash_comes_first_even_if_the_clock_went_back():
 
 def test_only_the_last_archived_note_of_a_wanted_key_is_selected():
     names = [layout.format_trash_name(key, NOON + n, n) for n, key in enumerate(["a", "b", "a", "c"])]
-    found = layout.select_last_archived(HERE, ["a", "b", "missing"], names)
-    assert {key: note.name for key, note in found.items()} == {"a": names[2], "b": names[1]}
+    found = layout.select_last_archived([(HERE, "a"), (HERE, "b"), (HERE, "missing")], {HERE: names})
+    assert {key: note.name for key, note in found.items()} == {(HERE, "a"): names[2], (HERE, "b"): names[1]}
 
 
 @pytest.mark.parametrize("name", ["s.jsonl", "c/s.txt", "c/d/s.jsonl", "/s.jsonl", ".c/s.jsonl", "c/.s.jsonl", "c/s\0.jsonl"])

@@ -39,7 +39,8 @@ class MemoryCache:
         finally:
             with self._lock:
                 cached.uses -= 1
-                self._give_back(key, cached)
+                dropped = self._give_back(key, cached)
+            _close_all(dropped)
 
     def list_open(self) -> list[Memory]:
         """Return the memories that are open now."""
@@ -50,16 +51,20 @@ class MemoryCache:
         """Empty the cache; memories in use are closed when their call ends."""
         with self._lock:
             dropped, self._cached = self._cached, OrderedDict()
-            for cached in dropped.values():
-                if not cached.uses:
-                    cached.memory.close()
+            unused = [cached for cached in dropped.values() if not cached.uses]
+        _close_all(unused)
 
-    def _give_back(self, key: Hashable, cached: _CachedMemory) -> None:
-        if not cached.uses and self._cached.get(key) is not cached:
-            cached.memory.close()
+    def _give_back(self, key: Hashable, cached: _CachedMemory) -> list[_CachedMemory]:
+        """Return the memories to close, which are no longer in the cache."""
+        dropped = [cached] if not cached.uses and self._cached.get(key) is not cached else []
         idle = [name for name, other in self._cached.items() if not other.uses]
-        for name in idle[: max(len(self._cached) - self._size, 0)]:
-            self._cached.pop(name).memory.close()
+        return dropped + [self._cached.pop(name) for name in idle[: max(len(self._cached) - self._size, 0)]]
+
+
+def _close_all(dropped: list[_CachedMemory]) -> None:
+    """Close memories. The caller holds no lock: closing one may write to a database, and no other call waits for that."""
+    for cached in dropped:
+        cached.memory.close()
 
 
 class _PooledBackend:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from holdfast.ledger.audit import Audit, Decision
     from holdfast.ledger.interface import LedgerDatabase, Transaction
-    from holdfast.ledger.revocations import RevocationFile
+    from holdfast.ledger.revocations import PendingRevocation, RevocationFile
 
     T = TypeVar("T")
 
@@ -123,12 +123,12 @@ class Agents:
 
     def find_tokens(self, ids: List[str]) -> dict[str, StoredToken]:
         """Return the tokens with these public parts, of any tenant. Nothing is cached: a revocation takes effect at once."""
+        pending = self._read_pending()  # first: another process may move them into the ledger meanwhile
         rows = self._database.read_any_tenant("agents.find_tokens", ids=dumps(ids))
         found = {
             id: StoredToken(*fields, _parse_grants(granted), created)  # type: ignore[call-arg]
             for id, *fields, granted, created in rows
         }
-        pending = self._read_pending() if found else {}
         if not pending:
             return found
         return {
@@ -301,7 +301,18 @@ class Agents:
 
     def _change(self, change: Callable[[Transaction], T], decision: Decision | None) -> T:
         """Do the change and add its row to the audit in one durable transaction, after the revocations that are pending."""
-        pending = self._revocations.read() if self._revocations is not None else []
+        if self._revocations is None or not self._revocations.read():
+            return self._write_change(change, decision, [])
+        with self._revocations.turn():  # of several processes one moves them, so that each has one row
+            pending = self._revocations.read()
+            result = self._write_change(change, decision, pending)
+            with suppress(DiskTrouble):  # the change is kept, and the next one removes them
+                self._revocations.remove(pending)
+        return result
+
+    def _write_change(
+        self, change: Callable[[Transaction], T], decision: Decision | None, pending: List[PendingRevocation]
+    ) -> T:
         decisions = [*[one.decision for one in pending], *([decision] if decision is not None else [])]
 
         def change_and_record(transaction: Transaction) -> T:
@@ -309,12 +320,11 @@ class Agents:
             for one in pending:
                 transaction.run("agents.revoke_older", agent=one.agent, time=one.time)
             result = change(transaction)
-            self._audit.append_in(transaction, decisions)
+            if decisions:
+                self._audit.append_in(transaction, decisions)
             return result
 
         result = self._database.write(change_and_record)
-        if pending and self._revocations is not None:
-            self._revocations.remove(pending)
         self._audit.update_mark(len(decisions))
         with suppress(DiskTrouble):  # then a later change allocates it
             self.reserve()

@@ -13,6 +13,7 @@ import os
 
 from holdfast.base.record import Record
 from holdfast.errors import DiskTrouble, from_os
+from holdfast.home import Lock
 from holdfast.ledger.audit import Decision
 from holdfast.ledger.secret_file import sync_folder
 
@@ -25,6 +26,7 @@ FILE = "ledger.revoked"
 _SLOT_BYTES, _SLOTS = 2048, 64
 _FILE_BYTES = _SLOT_BYTES * _SLOTS
 _USED = b"+"  # the first byte of the file while it has entries; the other slots hold one entry each
+_LOCK_SECONDS = 5
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
@@ -88,6 +90,10 @@ class RevocationFile:
             _write(fd, data.ljust(_SLOT_BYTES, b"\0"), free[0] * _SLOT_BYTES)
             _write(fd, _USED, 0)
             os.fsync(fd)
+
+    def turn(self) -> Lock:
+        """Return the lock of the process that moves entries into the ledger; entering it raises Busy after some seconds."""
+        return Lock(self._home, FILE, _LOCK_SECONDS)
 
     def remove(self, revocations: Iterable[PendingRevocation]) -> None:
         """Free the slots of entries that are in the ledger."""

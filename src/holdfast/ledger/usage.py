@@ -95,9 +95,9 @@ class Usage:
             return counted
 
         with self._database.lock:
+            self.write_deferred()  # so that they are counted among what is deleted
             for id in ids:
                 self._counted.pop(id, None)
-                self._unwritten.pop(id, None)
             mentions = [count for id in ids for (count,) in self._database.read_or_empty("mentions", id=id)]
             if not any(mentions) and not self.get_counts(ids):
                 return 0

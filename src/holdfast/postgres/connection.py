@@ -18,7 +18,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg import generators
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, PollingStatus, TransactionStatus
 from psycopg.waiting import Ready, Wait
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _PREPARE_AFTER = 3  # uses of a statement on one connection after which the server keeps its plan
 _MAX_PREPARED = 200  # statements whose plans the server keeps for one connection
+_STALE_PLAN = ("0A000", "26000")  # a migration changed the columns of a result, or the server no longer has the statement
 _CHANGES = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
 _GRACE_SECONDS = 15  # beyond the statement timeout, before a server that is silent counts as gone
 _CANCEL_SECONDS = 30.0  # for which a cancel request is tried; by then the statement has mostly ended by itself
@@ -99,6 +100,11 @@ class _Query(NamedTuple):
     types: tuple[int, ...] = ()
     formats: tuple[int, ...] = ()
 
+    @property
+    def key(self) -> _PlanKey:
+        """What its plan depends on."""
+        return self.text, self.types
+
 
 class Connection(psycopg.Connection[tuple["Any", ...]]):
     """A connection that is always in pipeline mode and notices a server that no longer answers."""
@@ -127,9 +133,9 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         self._plans: dict[_PlanKey, bytes] = {}  # names of prepared statements
         self._names = count(1)  # a statement that may not have been prepared gets a new name
 
-    def find_out_whether_plans_are_kept(self) -> None:
-        """Prepare statements from now on if this is a connection to PostgreSQL itself: a pooler in between gives each
-        transaction to any of its own connections, and has told us a process id of its own."""
+    def detect_pooler(self) -> None:
+        """Prepare statements from now on unless a pooler is in between: it runs each transaction on any of its own
+        connections. It is recognised by the process id, which is not that of the server process."""
         result = Result()
         self.run([("SELECT pg_backend_pid()", (), result)])
         self.keeps_plans = result.rows == [(self.info.backend_pid,)]
@@ -142,20 +148,24 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
         """Send these statements and read their results; then raise the first error."""
         queries = [self._encode(statement, values) for statement, values, _ in batch]  # before anything is sent: it may fail
         results: list[Result] = []
-        before = set(self._plans)
+        prepared: dict[_PlanKey, Result] = {}
         try:
             for query, (_, _, result) in zip(queries, batch, strict=True):
                 if self._send(query):
-                    results.append(Result())
+                    results.append(prepared.setdefault(query.key, Result()))
                 results.append(result)
             self.pgconn.pipeline_sync()
             failure = self._run_generator(self._exchange(results))
         except BaseException:
             self.close()  # results that were not read would be taken for those of the next batch
             raise
-        if failure is not None:
-            for key in self._plans.keys() - before:  # perhaps the server did not get that far
+        for key, result in prepared.items():
+            if not result.known:  # the server did not get that far
                 del self._plans[key]
+        if failure is not None:
+            if failure.sqlstate in _STALE_PLAN and self._plans:
+                self.close()  # its plans end with it
+                raise InvalidSqlStatementName("a prepared statement is outdated") from failure
             raise failure
 
     def _encode(self, statement: str, values: Values) -> _Query:
@@ -171,7 +181,7 @@ class Connection(psycopg.Connection[tuple["Any", ...]]):
     def _send(self, query: _Query) -> bool:
         """Send a statement, as a prepared one if it is used often; return whether it is prepared now, which has its own
         result."""
-        key = query.text, query.types
+        key = query.key
         self._uses[key] += 1
         name = self._plans.get(key)
         is_new = not name and self.keeps_plans and self._uses[key] > _PREPARE_AFTER and len(self._plans) < _MAX_PREPARED

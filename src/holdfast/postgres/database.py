@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 import psycopg
 from psycopg import sql
+from psycopg.errors import InvalidSqlStatementName
 
 from holdfast.base import tracing
 from holdfast.base.fork import on_fork
@@ -230,6 +231,9 @@ class Session:
                 if commit is not None and commit.status == b"COMMIT":
                     self._drop_connection()
                     break
+                if isinstance(error, InvalidSqlStatementName) and (self._read_only or not self._is_read):
+                    self._drop_connection()  # a new one has no plans that a migration made invalid
+                    continue
                 if not is_connection_lost(error) and not (self._replica and _is_replica_error(error)):
                     if self._read_only:
                         self.rollback()  # the next query of this transaction begins a new one

@@ -27,6 +27,7 @@ _AWAY = (  # shut down, crashed, starting, idle for too long, too many connectio
 _CONFLICTS = {
     "40001": "another writer was faster",
     "40P01": "two writers waited for each other",
+    "26000": "a migration changed the database meanwhile",
 }
 _REFUSALS = (  # a failed login has no SQLSTATE, only a message: of a server, of a pooler before it, of the driver
     (
@@ -60,7 +61,8 @@ _NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # or not a role of Holdf
 
 
 class RetryLater(Busy):
-    """Nothing was done, because the connection was lost or another writer was faster; a retry may succeed."""
+    """Nothing was done, because the connection was lost, another writer was faster or the database was migrated; a retry may
+    succeed."""
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ whose head moves in the same statement that appends a row.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -81,10 +82,10 @@ class PostgresLedger:
 
     def close(self) -> None:
         """Write what is deferred, and save the audit's mark. Connections belong to the process and stay open."""
-        try:
+        with suppress(HoldfastError):  # a count that fails never fails anything else
             self.usage.write_deferred()
-        except HoldfastError:
-            pass  # a count that fails never fails anything else
+        with suppress(HoldfastError):  # the log of the home has what is still missing
+            self.audit.write_deferred()
         self.audit.update_mark(0)
 
 

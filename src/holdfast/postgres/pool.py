@@ -218,9 +218,13 @@ class Pool:
             connection = Connection.connect(**with_timeout(self.parameters, seconds))
         finally:
             self.outage.record_attempt()
-        address = same_server(self.parameters, connection)
-        connection.enter_pipeline(self._statement_seconds, lambda: self.outage.is_answering(address))
-        connection.find_out_whether_plans_are_kept()
+        try:
+            address = same_server(self.parameters, connection)
+            connection.enter_pipeline(self._statement_seconds, lambda: self.outage.is_answering(address))
+            connection.detect_pooler()
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def close(self) -> None:

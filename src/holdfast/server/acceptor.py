@@ -101,12 +101,12 @@ class Acceptor:
             task = self._loop.create_task(self._loop.connect_accepted_socket(self._create_protocol, connection))
             self._starting.add(task)
             task.add_done_callback(self._started)
-        self._is_over()
+        self._log_end()
 
     def _started(self, task: asyncio.Task[object]) -> None:
         self._starting.discard(task)
         if not task.cancelled() and task.exception() is None:
-            self._is_over()
+            self._log_end()
 
     def _pause(self, why: str) -> None:
         """Leave the listening socket alone for a while; it stays readable, and would be reported all the time."""
@@ -121,7 +121,7 @@ class Acceptor:
         self._timer = None
         self._loop.add_reader(self._listening.fileno(), self._accept)
 
-    def _is_over(self) -> None:
+    def _log_end(self) -> None:
         """Log that connections are accepted again, if the log says that they were not."""
         if self._is_logged and self._timer is None:
             self._is_logged = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_watch(pipeline, OutageLog(logs))), asyncio.create_task(_write_uses(pipeline))]
+        tasks = [asyncio.create_task(_watch(pipeline, logs)), asyncio.create_task(_write_uses(pipeline, logs))]
         try:
             async with mcp.lifespan(), audit_tasks.run():
                 yield
@@ -102,25 +102,33 @@ def _start_tracing(gateway: Gateway, logs: Logs) -> Tracing | None:
     return otel.start(gateway.settings)
 
 
-async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
+async def _watch(pipeline: Pipeline, logs: Logs) -> None:
     """Publish the gauges of this process every second, and log outages; of several workers, the first logs for all."""
-    gateway = pipeline.gateway
+    gateway, outages = pipeline.gateway, OutageLog(logs)
+
+    def look() -> None:
+        gauges.publish(gateway)
+        if gateway.worker == 0:
+            outages.update(gateway.health.find_problems())
+
+    await _repeat(pipeline, look, logs, "watch")
+
+
+async def _write_uses(pipeline: Pipeline, logs: Logs) -> None:
+    """Write every second which notes were used."""
+    await _repeat(pipeline, pipeline.gateway.write_deferred_uses, logs, "write uses")
+
+
+async def _repeat(pipeline: Pipeline, work: Callable[[], None], logs: Logs, name: str) -> None:
+    """Call `work` every second in a thread."""
     while True:
         await asyncio.sleep(_WATCH_SECONDS)
         try:
-            await pipeline.threads(lambda: gauges.publish(gateway))
-            if gateway.worker == 0:
-                outages.update(await pipeline.threads(gateway.health.find_problems))
+            await pipeline.threads(work)
         except HoldfastError:
-            continue  # the settings cannot be read at the moment: every request says so
-
-
-async def _write_uses(pipeline: Pipeline) -> None:
-    """Write every second which notes were used."""
-    while True:
-        await asyncio.sleep(_WATCH_SECONDS)
-        with suppress(HoldfastError):  # a count that fails never fails anything else; the next second tries again
-            await pipeline.threads(pipeline.gateway.write_deferred_uses)
+            continue  # of the settings or the database: every request says so, and the next second tries again
+        except Exception as error:  # the task must go on, whatever it is
+            logs.log("error", event="task", task=name, trouble=type(error).__name__)
 
 
 class RequestMiddleware:

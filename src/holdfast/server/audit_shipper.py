@@ -79,14 +79,13 @@ class AuditShipper:
             self._ledgers.close()
 
     def _load_settings(self) -> None:
-        """Open the sink again if the settings changed."""
+        """Open the sink again if the settings changed; raise ConfigError as long as they name none that can be used."""
         settings = self._read_settings()
-        if settings is self._settings:
-            return
-        self.close_ledgers()
-        self._settings, self._positions, self._sink = settings, {}, None
-        self._ledgers = Ledgers(settings, _LOCK_SECONDS)
-        if settings.audit_ship:
+        if settings is not self._settings:
+            self.close_ledgers()
+            self._settings, self._positions, self._sink = settings, {}, None
+            self._ledgers = Ledgers(settings, _LOCK_SECONDS)
+        if settings.audit_ship and self._sink is None:
             self._sink = open_sink(settings.audit_ship, settings.audit_ship_key)
 
     def _ship_tenants(self, sink: Sink) -> None:
@@ -123,7 +122,7 @@ class AuditShipper:
                     self.counts.rows += len(batch)
                     self._save_position(audit, target, position)
         except Busy:
-            pass  # the other process goes on
+            pass  # another process ships these rows, or appends to the same file; the next turn looks again
         return max(head.count - position, 0)
 
     def _find_position(self, audit: Audit, tenant: str, target: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
 import stat
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.errors import ConfigError, Unreached, from_os
+from holdfast.errors import Busy, ConfigError, Unreached, from_os
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ class Sink(Protocol):
     """One place that takes rows."""
 
     def send(self, entries: Sequence[ChainedEntry]) -> None:
-        """Hand over the rows, in their order; raises HoldfastError if it is not sure that all arrived."""
+        """Hand over the rows, in their order; raises HoldfastError if some may be missing, Busy to try again soon."""
 
 
 def open_sink(address: str, key: str | None = None) -> Sink:
@@ -53,11 +54,20 @@ class FileSink:
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     raise ConfigError(f"{self._path} is not a regular file", _FIX)
+                _lock(fd)
                 _append_lines(fd, b"".join([encode_line(entry) for entry in entries]))
             finally:
                 os.close(fd)
         except OSError as error:
             raise from_os(error, f"cannot append to {self._path}") from error
+
+
+def _lock(fd: int) -> None:
+    """Lock the file until it is closed: the gateway of another store may append to it too. Raises Busy if it does just now."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Busy("another gateway appends to the file of audit.ship", "Try again") from None
 
 
 def _append_lines(fd: int, data: bytes) -> None:

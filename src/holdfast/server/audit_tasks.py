@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.access.gate import LOCAL
 from holdfast.base import dates
-from holdfast.errors import Busy, HoldfastError
+from holdfast.errors import Busy, Damaged, HoldfastError
 from holdfast.server.audit_shipper import AuditShipper
 from holdfast.server.threads import ThreadPool
 
@@ -93,7 +93,13 @@ class AuditTasks:
         before = dates.format_milliseconds(dates.clock() - days * _DAY)
         for tenant in {ledger.tenant for ledger in gate.open_ledgers()}:
             own_gate = gate.for_caller(LOCAL.replace(tenant=tenant)) if gate.config.store else gate
-            with suppress(Busy), own_gate.ledger.named_lock("audit-prune", 0):
-                pruned = own_gate.prune_audit(before)
-                if pruned.removed:
-                    self._logs.log("info", event="audit pruned", tenant=tenant or None, rows=pruned.removed)
+            try:
+                with own_gate.ledger.named_lock("audit-prune", 0):
+                    pruned = own_gate.prune_audit(before)
+            except Busy:
+                continue  # another process removes them
+            except Damaged as error:  # the audits of other tenants are not
+                self._logs.log("error", event="audit not pruned", tenant=tenant or None, message=error.message)
+                continue
+            if pruned.removed:
+                self._logs.log("info", event="audit pruned", tenant=tenant or None, rows=pruned.removed)

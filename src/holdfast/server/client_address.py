@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
 _MAX_HOPS = 32  # that are looked at, from the last proxy on
+_MAX_CHARS = 100  # of an address with its port; a longer text is none
 _FORWARDED_FOR = re.compile(r'(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;"\s]*))', re.IGNORECASE)
 
 
@@ -48,13 +49,15 @@ def _list_hops(headers: Headers) -> list[str]:
         parts = [part for line in headers.getlist("forwarded") for part in line.split(",")]
         found = [_FORWARDED_FOR.search(part) for part in parts]
         hops = [(match[1] or match[2] or "") if match else "" for match in found]
-    return [hop.strip() for hop in hops[: -_MAX_HOPS - 1 : -1]]
+    return [hop.strip()[: _MAX_CHARS + 1] for hop in hops[: -_MAX_HOPS - 1 : -1]]
 
 
 @functools.lru_cache(maxsize=1024)
 def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """Return an address without its port and brackets; an IPv4 address inside an IPv6 one as itself."""
     text = text.strip().strip('"')
+    if len(text) > _MAX_CHARS:
+        return None
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

@@ -88,9 +88,9 @@ class Gateway:
                     before = self._closables()
                     self._load_settings(self._gate)
                     self._settings_file_id = file_id
-                    for one in before:
-                        one.close()  # a decision under way opens it again
                     self._close_memories()  # requests under way keep theirs, with the settings it was opened with
+                    for one in before:  # after the memories, which write to these ledgers
+                        one.close()  # a decision under way opens it again
         return self._config
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 
 from holdfast.access import Role
 from holdfast.access.policy import SCOPED_ACTIONS, denial_reason
+from holdfast.models import MODES
 from holdfast.safety.model_text import escape_markup, show_hidden
 from holdfast.safety.secrets.prefilter import is_surely_clean
 from holdfast.safety.validate import join_context, redact_or_withhold
@@ -62,11 +63,12 @@ def _is_clean(value: dict[str, Any] | list[Any] | tuple[Any, ...]) -> bool:
 def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: list[str]) -> list[str]:
     """Append all strings inside a value to `texts`, with the text around excerpts, and return it.
 
-    The mode of a search is left out: it is Holdfast's own word, and in "keyword" a secret might begin.
+    The name of a search mode is left out: in "keyword" a secret might begin.
     """
-    for item in [value[name] for name in value if name != "mode"] if isinstance(value, dict) else value:
+    for item in value.values() if isinstance(value, dict) else value:
         if isinstance(item, str):
-            texts.append(join_context(item))
+            if item not in MODES:
+                texts.append(join_context(item))
         elif isinstance(item, dict | list | tuple):
             _collect_texts(item, texts)
     return texts

@@ -29,10 +29,10 @@ class ThreadPool:
     def __init__(self, size: int, at_once: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(size, "holdfast")
         self._running = asyncio.Semaphore(at_once) if at_once else None
-        self._ended_at = 0.0  # when the last call among the few ended, or one more was started
+        self._ended_at = 0.0  # when the last of these calls ended, or one more was started because they were stuck
 
     async def run_briefly(self, work: Callable[[], T]) -> T:
-        """Run `work` as a call does, among the few that run at once."""
+        """Return the result of `work` like a plain call, but run at most `at_once` of these at the same time."""
         if self._running is None:
             return await self(work)
         held = await self._running.acquire() if not self._running.locked() else await self._wait_for_turn(self._running)

@@ -83,6 +83,17 @@ def find_missing(store: Store, scope_folder: str, parsed: ParsedNote) -> int:
     return older.versions - sum(1 for _ in older_versions(store, scope_folder, parsed)) if older else 0
 
 
+def is_forgotten(store: Store, scope: Scope, name: str, key: str) -> bool:
+    """Return whether the trash, and nothing else, has the note of a history file; `key` is the key in the file."""
+    places = [("notes", f"{key}.md"), *[(trashed.part, trashed.name) for trashed in store.list_trash(scope, key)]]
+    found: set[str] = set()
+    for part, file in places:
+        content = store.read_file(scope.folder, part, file)
+        if content and history_file.belongs_to(name, versions.parse_note(content.data, content.modified).header.id):
+            found.add(part)
+    return found == {"trash"}
+
+
 def _read_files(store: Store, scope_folder: str, older: Older) -> Iterator[tuple[str, bytes]]:
     """Yield the name and bytes of each history file, newest first; end where one is missing."""
     name, seen = older.file, set[str]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from threading import Lock
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _BATCH = 64  # notes that are written together at most
 _MAX_WAITING = 2000
 _LISTING_SECONDS = 1.0
+_log = logging.getLogger("holdfast.writes")
 
 
 class WriteQueue:
@@ -47,28 +49,32 @@ class WriteQueue:
     def submit(self, request: WriteRequest) -> Future[Stored]:
         """Queue a note and return the future result of its store; raise `Busy` if too many wait."""
         future: Future[Stored] = Future()
-        if self._is_closed:  # the settings changed while this caller prepared its note
-            future.set_result(write_notes([request])[0])
-            return future
         with self._lock:
-            if len(self._waiting) >= _MAX_WAITING:
-                raise Busy(f"{_MAX_WAITING:,} stores wait to be written", "Try again")
-            self._waiting.append((request, future))
-            if not self._is_writing:
-                self._writer.submit(self._write_all)
-                self._is_writing = True
+            if not self._is_closed:
+                if len(self._waiting) >= _MAX_WAITING:
+                    raise Busy(f"{_MAX_WAITING:,} stores wait to be written", "Try again")
+                self._waiting.append((request, future))
+                if not self._is_writing:
+                    self._writer.submit(self._write_all)
+                    self._is_writing = True
+                return future
+        future.set_result(write_notes([request])[0])  # the settings changed while this caller prepared its note
         return future
 
     def close(self) -> None:
         """Write what waits, then close the store and the index."""
-        self._is_closed = True
+        with self._lock:  # a store that is queued before this is written, and none is queued after it
+            self._is_closed = True
         self._writer.shutdown()
         self._context.close()
 
     def _write_all(self) -> None:
         while batch := self._take_batch():
             results = self._write([request for request, _ in batch])
-            self._write_listings()
+            try:
+                self._write_listings()
+            except Exception as error:  # noqa: BLE001  # the notes are stored, and their callers must learn it
+                _log.warning("index.md was not written: %s", type(error).__name__)
             for (_, future), result in zip(batch, results, strict=True):
                 if isinstance(result, BaseException):
                     future.set_exception(result)
@@ -100,7 +106,7 @@ class WriteQueue:
             return batch
 
     def _write(self, batch: list[WriteRequest]) -> Sequence[Stored | BaseException]:
-        """Write the notes together; if that fails for one note or scope, write them apart, so that only that one fails."""
+        """Write the notes together; if that fails for one note or scope, write them in parts, so that only that one fails."""
         try:
             own = [request.replace(context=request.context.with_backend(self._context.backend)) for request in batch]
             return write_notes(own, context=self._context, unlisted=self._unlisted)
@@ -118,8 +124,9 @@ def _split(batch: list[WriteRequest], error: Exception) -> list[list[WriteReques
     """Return the parts of a batch to try again after an error; one part if that would not help."""
     if not isinstance(error, HoldfastError) or isinstance(error, DiskTrouble | Unsure) or error.may_be_done:
         return [batch]
-    if not isinstance(error, Busy):
-        return [[request] for request in batch]
+    if not isinstance(error, Busy):  # halves, so that one note that is refused costs the others few flushes
+        middle = len(batch) // 2
+        return [batch[:middle], batch[middle:]] if middle else [batch]
     by_scope: dict[Scope, list[WriteRequest]] = {}  # another process may hold the lock of one scope
     for request in batch:
         by_scope.setdefault(request.scope, []).append(request)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.ids import KEY_PATTERN
 from holdfast.base.record import Record
 from holdfast.context import usage
 from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageError, command
-from holdfast.formats import frontmatter, versions
-from holdfast.formats.history_file import is_history_name, older_versions
+from holdfast.formats import frontmatter, history_file, versions
+from holdfast.formats.history_file import is_history_name
 from holdfast.formats.note_file import replace_invalid
 from holdfast.models import TYPES, Hit, Scope, Source, TextRecord, parse_tags
 from holdfast.safety import validate
@@ -340,12 +341,18 @@ def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> _Read:
 
 
 def _read_history(context: Context, folder: str, below: tuple[str, ...]) -> _Read:
-    """Return a history file, which an as-of answer cites."""
-    name = below[-1]
+    """Return a history file, which an as-of answer cites; nothing if its note was forgotten."""
+    name, scope = below[-1], Scope.of_folder(folder)
     content = context.store.read_file(folder, note_history.PART, name) if len(below) == 1 and is_history_name(name) else None
-    if content is not None and context.purge_filter.any_purged():
-        places = older_versions(content.data, name)
-        context.purge_filter.refuse_returned("", [replace_invalid(place.version.text) for place in places])
+    if content is None:
+        return None, None
+    key = history_file.parse(content.data, name).note
+    if KEY_PATTERN.match(key) and note_history.is_forgotten(context.store, scope, name, key):
+        return None, None
+    if context.purge_filter.any_purged():
+        places = history_file.older_versions(content.data, name)
+        texts = [replace_invalid(place.version.text) for place in places]
+        context.purge_filter.refuse_returned(f"{folder}/notes/{key}", texts)
     return content, None  # its versions say who wrote them
 
 
