@@ -14,6 +14,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -35,6 +36,8 @@ from holdfast.server.threads import ThreadPool
 from holdfast.server.validation import decode, request_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Receive, Scope, Send
 
     from holdfast.access import AccessGate, Caller
@@ -100,6 +103,23 @@ class Pipeline:
                 reply = await run(lambda: self._handle(route, request, caller, data))
                 await self._send(route, await self._complete(reply), request, send)
 
+    async def call(
+        self, request: Request, caller: Caller, name: str, fields: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:  # fmt: skip
+        """Call a route of the API by its name, such as `GET /v1/notes/{scope}/{key}`, in the name of a known caller.
+
+        A page of the console calls this: `request` is the page's, and `fields` are those of the path, the query or the body.
+        All steps of an API request run, and raise what they raise there: the limits of the token, the decision with its row
+        in the audit, the check of the fields, the handler, and the redaction of its answer.
+        """
+        route = _find_route(request, name)
+        inner, data = _make_request(route, request, fields or {}, headers or {})
+        with ExitStack() as stack:
+            run = self.threads if route.is_slow else self.threads.run_briefly
+            reply = await run(lambda: self._admit_and_handle(route, inner, caller, data, stack))
+            return await self._complete(reply)
+
     async def _complete(self, reply: Reply | PendingReply) -> Reply:
         """Wait for what a reply waits for."""
         if isinstance(reply, Reply):
@@ -148,10 +168,20 @@ class Pipeline:
             seen.rejected_token, seen.reason = error.id, error.reason
             raise
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
+        self._admit(gate, caller, stack)
+        return caller
+
+    def _admit(self, gate: AccessGate, caller: Caller, stack: ExitStack) -> None:
+        """Count a request of a caller; raise `TooMany` or `QuotaExceeded` if that is more than it may make."""
         self._rates.take(caller.token)
         gate.count_request(caller)
         stack.enter_context(self.concurrency.enter(caller.token))
-        return caller
+
+    def _admit_and_handle(
+        self, route: Route, request: Request, caller: Caller, data: bytes, stack: ExitStack
+    ) -> Reply | PendingReply:
+        self._admit(self.gateway.gate, caller, stack)
+        return self._handle(route, request, caller, data)
 
     def _authenticate_for(self, route: Route, request: Request, stack: ExitStack) -> tuple[Caller, bool]:
         """Return the caller, and whether its role has the route's action, whatever the body says."""
@@ -307,6 +337,35 @@ def bearer_token(request: Request) -> str:
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _find_route(request: Request, name: str) -> Route:
+    """Return the route of the API with this name; uploads have no caller inside the process."""
+    return next(one for one in request.app.routes if isinstance(one, Route) and one.name == name and not one.is_upload)
+
+
+def _make_request(
+    route: Route, outer: Request, fields: Mapping[str, Any], headers: Mapping[str, str]
+) -> tuple[Request, bytes]:
+    """Return a request for a route as HTTP would bring it, with the id of the `outer` request, and its body."""
+    path_params = {name: str(value) for name, value in fields.items() if name in route.path_fields}
+    others = {name: value for name, value in fields.items() if name not in route.path_fields}
+    query, data = b"", b""
+    sent = {name.lower(): value for name, value in headers.items()}
+    if route.reads is not None:
+        data, sent = encode_json(others), {**sent, "content-type": route.reads}
+    else:
+        query = urlencode({name: _query_text(value) for name, value in others.items()}, doseq=True).encode()
+    scope = {
+        "type": "http", "method": route.method, "path": route.path.format(**path_params), "path_params": path_params,
+        "query_string": query, "headers": [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
+        "app": outer.app, "holdfast.record": record(outer),
+    }  # fmt: skip
+    return Request(scope), data
+
+
+def _query_text(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
