@@ -104,7 +104,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 7
+    assert db.pragma("user_version") == 8
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -536,6 +536,7 @@ NEW_IN = {
     5: ("grants",),
     6: ("request_count",),
     7: ("audit_checkpoint", "audit_shipped"),
+    8: ("web_sessions", "sign_in_codes"),
 }
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.transfer import Transfer
     from holdfast.ledger.usage import Decisions, Sessions, Usage
+    from holdfast.ledger.web_sessions import SignInCodes, WebSessions
 
 T = TypeVar("T")
 
@@ -53,6 +54,10 @@ class Ledger(Protocol):
     def idempotency_keys(self) -> IdempotencyKeys: ...
     @property
     def request_counts(self) -> RequestCounts: ...
+    @property
+    def web_sessions(self) -> WebSessions: ...
+    @property
+    def sign_in_codes(self) -> SignInCodes: ...
     @property
     def transfer(self) -> Transfer: ...
 

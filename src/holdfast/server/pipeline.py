@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.access import NamedResources
+from holdfast.access import NamedResources, sessions
 from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import may_try
 from holdfast.access.tokens import RejectedToken
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from holdfast.access import AccessGate, Caller
+    from holdfast.access.sessions import Session
     from holdfast.server.logs import RequestRecord
 
 MAX_UPLOAD_BYTES = 4 * 1024**3
@@ -152,6 +153,19 @@ class Pipeline:
     async def authenticate_early(self, request: Request, stack: ExitStack) -> Caller:
         """Authenticate before a body is read, in the threads that do nothing else."""
         return await self._token_threads(lambda: self._authenticate(self.gateway.gate, request, stack))
+
+    async def find_session(self, request: Request, cookie: str) -> Session | None:
+        """Return the session of a person in the console, looked up where tokens are; None if it has ended."""
+        seen = record(request)
+
+        def find() -> Session | None:
+            gate = self.gateway.gate
+            session = sessions.find_session(gate, cookie, seen.address)
+            if session is not None:
+                seen.caller, seen.tenant = session.caller, session.caller.tenant if gate.config.store else ""
+            return session
+
+        return await self._token_threads(find)
 
     async def read_body(self, request: Request) -> bytes:
         return await body.read_body(request.headers, request.receive, self.gateway.settings.serve_body_bytes)

@@ -296,7 +296,8 @@ ROUTES = (
     Route(
         "GET", "/v1/notes", list_notes,
         action=READ, scope=ALL_SCOPES, summary="the notes you may see, newest first, pinned ones before",
-        params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, may_name_agent=True, verbs=("list",),
+        params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, may_name_agent=True,
+        verbs=("list",),
     ),
     Route(
         "POST", "/v1/notes", store_note,
