@@ -28,6 +28,7 @@ def _environment() -> Environment:
     environment.filters.update(
         markdown=markdown.render, as_typed=_as_typed, moment=_format_moment, day=_format_day, count=_format_count,
         scope=address.scope_label, note_url=address.note_url, capitalize_first=_capitalize_first,
+        author=_name_author,
     )  # fmt: skip
     environment.globals.update(static=static.address, SCOPES=SCOPES, TYPES=TYPES)
     return environment
@@ -54,6 +55,14 @@ def _format_day(time: str | None) -> str:
 
 def _format_count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
+
+
+def _name_author(source: dict[str, Any]) -> str:
+    """Return who a text came from: a person, an agent by its name, or another origin."""
+    if source["origin"] == "user":
+        return "a person"
+    names = {"agent": "an agent", "tool": "a tool", "import": "an import", "web": "the web"}
+    return source["agent"] or names.get(source["origin"], source["origin"])
 
 
 def _capitalize_first(text: str) -> str:
