@@ -41,7 +41,6 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
     "access/operator_token.py": "the first operator's token, in the file that the operator names or in the home",
     "server/running.py": "the address of the running server, in the home's run folder",
-    "server/web/static.py": "reads the static files that come with it",
     "server/gauges.py": "/proc, for the memory of this process",
     "config.py": "reads config.toml",
     "file_edit/file.py": "files of other programs that an install or a render edits, and the records of the edits",
