@@ -19,14 +19,17 @@ import pytest
 
 from holdfast import config, sqlite
 from holdfast.access import AccessGate
+from holdfast.base.ids import FileId
 from holdfast.errors import Busy, Damaged, DiskTrouble, Trouble
 from holdfast.home import Lock
 from holdfast.ledger import sqlite as room
 from holdfast.ledger import usage
 from holdfast.ledger.done import NEW, TAKEN
+from holdfast.ledger.file_sources import FileSource, FileVersion, digest_path
 from holdfast.ledger.projects import Location
 from holdfast.ledger.sqlite import SqliteLedger
 from holdfast.ledger.transfer import TABLES
+from holdfast.models import Source
 
 NOW = 1_800_000_000
 
@@ -104,7 +107,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 8
+    assert db.pragma("user_version") == 9
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -488,7 +491,7 @@ def test_a_read_only_home_with_a_ledger_still_tells_what_it_knows(open_place, lo
     assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None"]
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("log_is_there", [True, False])
 def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(open_place, log_is_there, version):
     home = open_place / "home"
@@ -501,10 +504,12 @@ def test_a_read_only_home_with_a_ledger_of_a_version_before_tells_what_it_knows(
         for suffix in ("-wal", "-shm"):
             (home / f"ledger.db{suffix}").unlink(missing_ok=True)
     read_only(home)
-    code = READ_ONLY + 'print(ledger.sessions.list_shown("s"), ledger.problem)'
+    code = "import holdfast.ledger.file_sources\n" + READ_ONLY  # imported by who may read the standard library
+    code += 'print(ledger.sessions.list_shown("s"), ledger.file_sources.list(), ledger.problem)'
     out, err = run_python(code, str(home)).communicate(timeout=60)
     assert err == ""
-    assert out.splitlines() == ["b Location(id='m', nonce='n', path='/p') {}", *["DiskTrouble True"] * 3, "b None", "{} None"]
+    first, last = "b Location(id='m', nonce='n', path='/p') {}", "{} [] None"
+    assert out.splitlines() == [first, *["DiskTrouble True"] * 3, "b None", last]
 
 
 def test_bringing_a_ledger_up_to_date_is_all_or_nothing_and_waits_for_whoever_makes_one(ledger, home):
@@ -536,7 +541,8 @@ NEW_IN = {
     5: ("grants",),
     6: ("request_count",),
     7: ("audit_checkpoint", "audit_shipped"),
-    8: ("web_sessions", "sign_in_codes"),
+    8: ("file_sources",),
+    9: ("web_sessions", "sign_in_codes"),
 }
 
 
@@ -548,7 +554,7 @@ def as_version(home, version):
     db.close()
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 7])
 def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home, version):
     from holdfast.ledger.audit import Decision
     from holdfast.ledger.audit_verify import verify
@@ -559,6 +565,20 @@ def test_a_ledger_of_a_version_before_is_brought_up_with_all_it_has(ledger, home
     ledger.audit.append(Decision("agent", "dispatch", "allowed", {"role": "r"}))
     assert ledger.done.record("agent", "kind", "subject", NOW)
     assert (ledger.projects.find_project("a"), ledger.agents.list(), verify(ledger.audit).rows) == ("b", [], 1)
+    assert set_aside(home) == []
+
+
+def test_a_ledger_from_before_there_were_writers_of_files_learns_them(ledger, home):
+    ledger.projects.link("a", "b")
+    ledger.close()
+    as_version(home, 7)
+    file = FileVersion("global", "a.md", FileId(2**64 - 1, 5, 7))
+    written = FileSource(file.scope, digest_path(file.path), file.file_id, Source("agent", "mallory"), NOW)
+    assert ledger.file_sources.find([file]) == [None]
+    ledger.file_sources.record([written])
+    assert ledger.file_sources.list() == [written] and ledger.projects.find_project("a") == "b"
+    others = [file.replace(path="b.md"), file.replace(scope="x"), file.replace(file_id=FileId(1, 5, 7))]
+    assert ledger.file_sources.find([*others, file]) == [None, None, None, written]
     assert set_aside(home) == []
 
 
@@ -910,3 +930,19 @@ def test_nothing_but_a_sign_is_taken_for_one(home, ledger, name):
     before = sorted(os.listdir(f"{home}/run/locks"))
     assert idempotency.has_ended(home, name) is False
     assert sorted(os.listdir(f"{home}/run/locks")) == before
+
+
+def test_deferred_uses_are_written_together_and_before_anything_is_read(ledger, home):
+    ledger.usage.record_use(["a"], NOW)
+    ledger.usage.defer()
+    ledger.usage.record_use(["a", "b"], NOW + 61)
+    ledger.usage.record_use(["b", "c"], NOW + 62)  # b was used within this minute
+    other = SqliteLedger(home, lock_seconds=5)
+    assert other.usage.get_counts(["a", "b", "c"]) == {"a": 1}
+    assert ledger.usage.get_counts(["a", "b", "c"]) == {"a": 2, "b": 1, "c": 1}
+    assert other.usage.get_counts(["a", "b", "c"]) == {"a": 2, "b": 1, "c": 1}
+    ledger.usage.record_use(["d", "e"], NOW + 63)
+    assert ledger.usage.forget(["d"]) == 0
+    ledger.close()
+    assert other.usage.last_used(["d", "e"]) == {"e": NOW + 63}
+    other.close()

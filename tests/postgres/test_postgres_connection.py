@@ -344,3 +344,41 @@ def test_a_lock_goes_from_thread_to_thread_and_is_freed_by_death(trial_url):
     with Lock(store, "x", 10):
         pass
     close_pools(trial_url)
+
+
+# --- prepared statements ------------------------------------------------------------------------------------------------
+
+_PREPARED = {**SQL, "prepared": "SELECT statement FROM pg_prepared_statements"}
+
+
+def _prepared(url, times):
+    database = Database(PostgresSettings(url=url, tenant="a", connections=1), _PREPARED, 10)
+    for _ in range(times):
+        database.rows("all")
+    return [statement for (statement,) in database.rows("prepared")]
+
+
+def test_a_statement_that_is_used_often_is_prepared(trial_url):
+    assert not [text for text in _prepared(trial_url, 2) if "FROM trial" in text]
+    assert [text for text in _prepared(trial_url, 5) if "FROM trial" in text] == [SQL["all"]]
+
+
+def test_behind_a_pooler_no_statement_is_prepared(trial_url, postgres_databases):
+    with postgres_server.bouncer(postgres_databases.server) as port:
+        url = f"postgresql://{postgres_server.OWNER}@127.0.0.1:{port}/{database_name(trial_url)}"
+        try:
+            assert _prepared(url, 10) == []
+        finally:
+            close_pools(url)
+
+
+def test_a_transaction_that_failed_while_a_statement_was_prepared_does_no_harm_to_the_next(open_trial):
+    database = open_trial(connections=1)
+    put(database, 1)
+    for _ in range(6):  # the statement that fails comes first, so that the server never prepares the second
+        with pytest.raises(Conflict), database.transaction() as db:
+            db.execute(SQL["put"], {"id": 1, "said": "again"})
+            db.execute(SQL["set"], {"id": 1, "said": "lost"})
+    with database.transaction() as db:
+        db.execute(SQL["set"], {"id": 1, "said": "kept"})
+    assert database.rows("one", id=1) == [("kept",)]

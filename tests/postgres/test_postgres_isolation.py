@@ -255,6 +255,8 @@ def _compare(full, empty, statement, values, name, told, strangers):
     """Return whether the tenant itself sees something that a stranger must not; add what a stranger sees to `told`."""
     if "presented(" in statement or "unshipped_tenants(" in statement:  # there is no tenant yet, or all of them are meant
         return 0
+    if name.endswith(": new_ids"):  # the next numbers of sequences that all tenants share: no rows
+        return 0
     if strangers[0][0] == "a" and name.endswith(": add_words"):  # the number of new ones: a word is stored once per tenant
         return 0
     own = outcome(Database(PostgresSettings(url=full, tenant="a", agent="*"), {}, 5), statement, values)

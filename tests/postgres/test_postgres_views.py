@@ -80,9 +80,11 @@ def test_the_views_ask_as_whoever_reads_and_are_barriers(reader):
 def test_agent_memory_has_the_keys_that_were_given_and_the_exact_values(home, postgres_url, reader):
     tricky = "A line\n\n<!-- holdfast:history -->\n## 2026-01-01 to 2026-02-02\n\\<!-- holdfast:history -->"
     values = {"BuildCmd": "make", "testing": "Use pytest.", 'say "hi"': tricky, "日本語": "はい", "a: b": "odd"}
+    values |= {"blank lines": "\n\nA line\n\n\n", "crlf": "One\r\ntwo\r\n", "Ends so": "make\n"}
     notes = {key: store_pair(home, postgres_url, "default", "bot", key, value) for key, value in values.items()}
-    store_pair(home, postgres_url, "default", "bot", "BuildCmd", "make all")
-    values["BuildCmd"] = "make all"
+    for key, value in (("BuildCmd", "make all"), ("Ends so", "make all\n\n")):
+        store_pair(home, postgres_url, "default", "bot", key, value)
+        values[key] = value
     rows = reader("SELECT key, value, metadata, created_at, updated_at FROM holdfast_views.agent_memory", agent="bot")
     assert {row[0]: row[1] for row in rows} == values
     for key, _, metadata, created, updated in rows:

@@ -254,6 +254,56 @@ def test_a_turn_says_who_sent_it_and_how_far_it_is_trusted(any_gateway):
     assert operator.post("/v1/notes", made).json["note"]["source"]["trust"] == "agent"  # no more than who sent the turn
 
 
+@pytest.mark.promise("A10")
+def test_a_source_tells_nothing_about_the_files_of_the_server(any_gateway, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("there")
+    agent = any_gateway.agent("mallory", "code-review-engineer")
+
+    def trust(source):
+        body = {"text": f"{WORD} from {source}", "scope": "agent", "made_from": [source]}
+        answer = agent.post("/v1/notes", body)
+        assert answer.status == 201, answer.json
+        return answer.json["note"]["source"]["trust"]
+
+    assert trust("README.md") == trust("MISSING.md") == "web"
+    assert trust(f"{tmp_path}/README.md") == trust(f"{tmp_path}/MISSING.md")
+
+
+def test_a_file_says_which_token_wrote_it(any_gateway):
+    any_gateway.add_role("worker", ["agent.memory.read", "agent.memory.write"], ["agent", "project"])
+    mallory, bob = [any_gateway.agent(name, "worker", {"project": ["demo"]}) for name in ("mallory", "bob")]
+    operator, place = any_gateway.operator, {"path": "/memories/plan.md", "scope": "project", "project": "demo"}
+
+    def sources(path="plan.md"):
+        query = {"query": WORD, "kind": "file", "mode": "keyword", "project": "demo"}
+        found = []
+        for reader in (mallory, bob, operator):
+            (hit,) = reader.post("/v1/recall", query).json["hits"]
+            read = reader.get(f"/v1/read?path=projects/demo/files/{path}&project=demo").json
+            assert read["source"] == hit["source"]
+            found.append(hit["source"])
+        assert found == [found[0]] * 3
+        return found[0] and (found[0]["origin"], found[0]["agent"], found[0]["trust"])
+
+    assert mallory.post("/v1/files/create", {"file_text": HAND_MADE, **place}).status == 200
+    assert sources() == ("agent", "mallory", None)
+    assert operator.post("/v1/files/insert", {"insert_line": 0, "insert_text": "x", **place}).status == 200
+    assert sources() == ("user", "operator", "agent")  # the rest is still what an agent says
+    assert bob.post("/v1/files/str_replace", {"old_str": "file words", "new_str": "pages", **place}).status == 200
+    assert sources() == ("agent", "bob", None)
+    moved = {"old_path": "/memories/plan.md", "new_path": "/memories/deep/goal.md", "scope": "project", "project": "demo"}
+    assert mallory.post("/v1/files/rename", moved).status == 200
+    assert sources("deep/goal.md") == ("agent", "bob", None)
+    (text,) = call_tools(any_gateway, bob, [("memory_recall", {"query": WORD, "mode": "keyword", "kind": "file"})])[:1]
+    assert "goal.md" in text and "agent" in text
+    assert operator.post("/v1/files/create", {"file_text": f"{WORD} whole", **place}).status == 200
+    assert operator.post("/v1/files/delete", {**place, "path": "/memories/deep"}).status == 200
+    assert sources() == ("user", "operator", None)
+    assert mallory.post("/v1/files/create", {"file_text": f"{WORD} again", **place}).status == 200
+    assert sources() == ("agent", "mallory", None)
+
+
 @pytest.mark.promise("H1")
 def test_a_line_from_before_keeps_its_meaning_and_its_bytes(home):
     """A turn that came without a token, such as a hook's or an older version's, is trusted by its role."""

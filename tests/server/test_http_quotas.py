@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import threading
@@ -64,13 +65,23 @@ def test_an_agent_keeps_as_many_notes_as_its_role_allows(start):
         assert put(ada, f"note-{number}", scope=("agent", "global")[number % 2]).status in (200, 201)
     refused = put(ada, "one-more")
     assert (refused.status, refused.code) == (429, "quota_exceeded") and "retry-after" not in refused.headers
-    assert "3 notes" in refused.json["detail"] and "quota.notes" in refused.json["detail"]
+    assert "3 notes, this adds 1" in refused.json["detail"] and "quota.notes" in refused.json["detail"]
     assert put(ada, "note-1", "Other words.", scope="global").status == 200, "a note that is there may be updated"
     assert usage(gateway, "ada")["notes"] == {"used": 3, "limit": 3}
     assert ada("DELETE", "/v1/notes/agent/note-0").status == 200
     assert put(ada, "one-more").status == 201, "what is forgotten does not count"
     assert ada.post("/v1/notes/agent/note-0/restore").code == "quota_exceeded"
     assert 'holdfast_refused_total{why="quota_exceeded"} 2' in gateway.operator.get("/metrics").data.decode()
+
+
+def test_a_refused_store_is_not_logged_as_a_failure_of_the_server(start, caplog):
+    gateway = start()
+    ada = add_agent(gateway, "ada", {"notes": 1})
+    assert put(ada, "first").status == 201
+    for _ in range(20):
+        assert put(ada, "second").code == "quota_exceeded"
+    gc.collect()
+    assert not [entry.message for entry in caplog.records if entry.name == "asyncio"]
 
 
 def test_the_settings_apply_to_agents_whose_role_says_nothing_and_not_to_the_operator(start):
@@ -130,21 +141,39 @@ def test_a_bulk_import_stores_nothing_beyond_the_quota(start):
     assert usage(gateway, "ada")["notes"]["used"] <= 5
 
 
-def test_concurrent_requests_exceed_a_quota_by_no_more_than_themselves(start):
+@pytest.mark.parametrize("quota", [{"notes": 10}, {"bytes": 4000}])
+def test_parallel_stores_do_not_exceed_a_quota(start, quota):
     gateway = start()
-    ada = add_agent(gateway, "ada", {"notes": 10})
+    ada = add_agent(gateway, "ada", quota)
     statuses = []
 
     def store_some(first):
-        statuses.extend([put(ada, f"note-{number}").status for number in range(first, first + 10)])
+        statuses.extend([put(ada, f"note-{number}", "word " * 20).status for number in range(first, first + 3)])
 
-    threads = [threading.Thread(target=store_some, args=(start,)) for start in range(0, 40, 10)]
+    threads = [threading.Thread(target=store_some, args=(first,)) for first in range(0, 60, 3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    kept = usage(gateway, "ada")["notes"]["used"]
-    assert 10 <= kept <= 13 and statuses.count(201) == kept and set(statuses) == {201, 429}
+    used = usage(gateway, "ada")
+    for name, limit in quota.items():
+        assert 0.8 * limit < used[name]["used"] <= limit
+    assert statuses.count(201) == used["notes"]["used"] and set(statuses) == {201, 429}
+
+
+def test_mcp_calls_count_for_the_quota(start):
+    gateway = start()
+    ada = add_agent(gateway, "ada", {"notes": 2})
+
+    def call(name, **arguments):
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        return ada.post("/mcp", message, Accept="application/json, text/event-stream").data.decode()
+
+    for number in range(2):
+        assert "Created" in call("memory_store", text=f"Words {number}.", key=f"note-{number}", scope="agent")
+    refused = call("memory_store", text="One more.", key="one-more", scope="agent")
+    assert "quota.notes" in refused and '"isError":true' in refused
+    assert put(ada, "one-more").code == "quota_exceeded" and usage(gateway, "ada")["notes"]["used"] == 2
 
 
 def test_requests_of_a_day_are_counted_for_all_tokens_of_an_agent(start, clock):

@@ -141,6 +141,30 @@ def test_a_start_that_is_stopped_as_soon_as_it_says_that_it_listens_is_no_failur
         assert not [line for line in one.log if "Traceback" in line]
 
 
+STOPPED_IN_A_FINALIZER = """
+import os, signal, sys
+from holdfast.cli import main
+from holdfast.server import serve
+
+class Resource:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return None  # the handler has run by now, and Python drops what it raises here
+
+def create_app(*args, **options):
+    Resource()
+    return make(*args, **options)
+
+make, serve.create_app = serve.create_app, create_app
+sys.exit(main())
+"""
+
+
+def test_a_start_that_is_stopped_while_python_runs_a_finalizer_ends(home, tmp_path):
+    with started(home, tmp_path, command=[sys.executable, "-c", STOPPED_IN_A_FINALIZER]) as one:
+        assert one.ended() == 0 and not [line for line in one.log if "Exception ignored" in line]
+
+
 def test_with_json_the_address_and_the_file_of_the_token_come_as_one_document(home, tmp_path):
     with started(home, tmp_path, "--json") as one:
         one.stop()

@@ -73,3 +73,54 @@ def test_a_pool_that_is_full_keeps_no_other_waiting():
         assert await slow and await waits == "second"
 
     asyncio.run(two_pools())
+
+
+def test_a_further_call_starts_only_while_the_running_ones_are_stuck():
+    running, most, gate = [], [], threading.Event()
+
+    def wait():
+        running.append(1)
+        gate.wait(60)
+        running.pop()
+
+    def pass_by():
+        running.append(1)
+        most.append(len(running))
+        running.pop()
+
+    async def many():
+        pool = ThreadPool(8, at_once=2)
+        stuck = [asyncio.create_task(pool.run_briefly(wait)) for _ in range(2)]
+        while len(running) < 2:
+            await asyncio.sleep(0.01)
+        await pool.run_briefly(pass_by)  # both are stuck, so it starts as a third
+        assert most == [3]
+        gate.set()
+        await asyncio.gather(*stuck)
+        most.clear()
+        await asyncio.gather(*[pool.run_briefly(pass_by) for _ in range(50)])
+        assert len(most) == 50 and max(most) <= 2
+        pool.close()
+
+    asyncio.run(many())
+
+
+def test_a_caller_that_is_cancelled_while_it_waits_takes_no_place():
+    gate = threading.Event()
+
+    async def cancelled():
+        pool = ThreadPool(4, at_once=1)
+        first = asyncio.create_task(pool.run_briefly(lambda: gate.wait(60)))
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(pool.run_briefly(lambda: 7)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in waiting[:2]:
+            task.cancel()
+        gate.set()
+        assert await first is True
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [asyncio.CancelledError, asyncio.CancelledError, int]
+        assert await pool.run_briefly(lambda: 8) == 8  # no place was lost
+        pool.close()
+
+    asyncio.run(cancelled())

@@ -138,6 +138,25 @@ def test_what_is_brought_is_flushed_before_it_stands_in_its_place(tmp_path, sett
     assert steps.count("link") == count and steps[steps.index("link") + count] == "flush"
 
 
+def test_the_writers_of_files_come_along(full, between, tmp_path, settings):
+    def writers(home):
+        with Memory(home, project="demo", agent="reviewer", session="s1", cwd=tmp_path) as memory:
+            found = {path: memory.read(path).source for path in trees(home) if "/files/" in path and path.endswith(".md")}
+            return found, [one.replace(file_id=None) for one in memory._context.ledger.file_sources.list()]
+
+    page = full / "shelf" / "global" / "files" / "deep" / "page.md"
+    page.write_text("# By hand\n")
+    there = copy.copy(str(full), between, settings)
+    assert there.verified == there.documents + there.transcripts + there.records + there.audit_rows
+    again = copy.copy(str(full), between, settings)
+    assert (again.records, again.records_copied) == (there.records, 0)
+    copy.copy(between, str(tmp_path / "back"), settings)
+    (found, kept), (found_back, kept_back) = writers(full), writers(tmp_path / "back")
+    assert found_back == found and found["agents/reviewer/files/deep/page.md"].agent == "reviewer"
+    assert found["global/files/deep/page.md"] is None
+    assert kept_back == [one for one in kept if one.scope != "global"]  # what is not about the file any more stays behind
+
+
 def test_every_kind_of_record_is_in_the_test(full):
     rows, audit, _ = records(full)
     assert [name for name, some in rows.items() if not some] == [] and audit

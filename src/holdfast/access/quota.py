@@ -74,7 +74,7 @@ def count_request(ledger: Ledger, agent: str, quota: Quota) -> None:
     if ledger.request_counts.count(agent, quota.requests, now):
         return
     error = QuotaExceeded(
-        f"{agent} has made {quota.requests:,} requests today, and may make {quota.requests:,} (quota.requests_per_day)",
+        f"{agent} has made the {quota.requests:,} requests that its role or the setting quota.requests_per_day allows in a day",
         "Wait until midnight UTC, or let an operator raise the quota",
     )
     error.retry_after = DAY_SECONDS - now % DAY_SECONDS

@@ -41,6 +41,11 @@ class MemoryCache:
                 cached.uses -= 1
                 self._give_back(key, cached)
 
+    def list_open(self) -> list[Memory]:
+        """Return the memories that are open now."""
+        with self._lock:
+            return [cached.memory for cached in self._cached.values()]
+
     def clear(self) -> None:
         """Empty the cache; memories in use are closed when their call ends."""
         with self._lock:

@@ -103,6 +103,16 @@ def file_fingerprint(file_id: FileId, name: str) -> int:
     return hash((*file_id, zlib.crc32(name.encode("utf-8", "surrogateescape"))))
 
 
+def signed(inode: int) -> int:
+    """Return an inode number as SQL can hold it."""
+    return inode if inode < 1 << 63 else inode - (1 << 64)
+
+
+def unsigned(inode: int) -> int:
+    """Return an inode number as the operating system has it; SQL has signed numbers only."""
+    return inode if inode >= 0 else inode + (1 << 64)
+
+
 def to_ascii(text: str) -> str:
     """Return the text without accents and without characters that are not ASCII."""
     if text.isascii():

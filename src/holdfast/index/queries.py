@@ -10,7 +10,7 @@ from _thread import allocate_lock
 from _weakref import ref
 
 from holdfast.base.fork import on_fork
-from holdfast.base.ids import FileId
+from holdfast.base.ids import FileId, unsigned
 from holdfast.index import tokenizer
 from holdfast.index.filters import SearchFilter, fold_tags
 from holdfast.index.results import (
@@ -38,7 +38,6 @@ from holdfast.index.results import (
     decode_links,
     decode_source,
     decode_tags,
-    unsigned,
 )
 from holdfast.models import Fact, Note, Progress
 from holdfast.sqlite import DatabaseReset
@@ -312,6 +311,7 @@ class IndexQueries:
             FoundFact(
                 fact=settled or row.to_fact(), part=row.part, name=row.name, key=row.key, note_id=row.note_id,
                 tags=decode_tags(row.tags), source=decode_source(row.source), updated=row.updated,
+                file_id=FileId(unsigned(row.ino), row.ctime, row.size),
             )
             for row, settled in self._settle(rows, filter.scopes, at, archived=True)
         ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.base.ids import FileId
+from holdfast.base.ids import FileId, unsigned
 from holdfast.base.record import Record
 from holdfast.models import Fact, Note, Scope, Source
 
@@ -174,6 +174,9 @@ class FoundFactRow(StatedFactRow):
     tags: str
     source: str
     updated: str
+    ino: int
+    ctime: int
+    size: int
 
 
 class StatementRow(FactRow):
@@ -328,6 +331,7 @@ class FoundFact(Record):
     tags: tuple[str, ...]
     source: Source
     updated: str
+    file_id: FileId
 
 
 class ListedNote(Record):
@@ -423,8 +427,3 @@ def decode_source(column: str) -> Source:
 def decode_links(column: str) -> tuple[str, ...]:
     """Return the links of a fact."""
     return tuple(column.split("\n")) if column else ()
-
-
-def unsigned(ino: int) -> int:
-    """Return an inode number as the operating system has it; SQL has signed numbers only."""
-    return ino if ino >= 0 else ino + (1 << 64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.base.ids import signed
 from holdfast.formats.facts import normalize_name
 from holdfast.index.results import encode_source, encode_tags
 from holdfast.index.tokenizer import index_terms
@@ -98,8 +99,3 @@ def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:
         "named": normalize_name(fact.label), "valid_from": fact.valid_from, "valid_to": fact.valid_to,
         "retired_by": fact.retired_by, "links": "\n".join(fact.links), "line": fact.line,
     }  # fmt: skip
-
-
-def signed(ino: int) -> int:
-    """Return an inode number as SQL can hold it."""
-    return ino if ino < 1 << 63 else ino - (1 << 64)

@@ -468,7 +468,7 @@ SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f 
 WHERE p.id IN (SELECT value FROM json_each(:ids)) AND {in_scopes};
 
 -- name: facts_at
-SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated
+SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated, d.ino, d.ctime, d.size
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT value FROM json_each(:names)))
   AND {in_scopes} AND d.updated <= :known_at

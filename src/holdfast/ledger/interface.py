@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.audit import Audit, AuditMark, Decision
     from holdfast.ledger.audit_checkpoint import Checkpoint
     from holdfast.ledger.done import Done, Reviews
+    from holdfast.ledger.file_sources import FileSources
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.projects import ProjectLinks
     from holdfast.ledger.purges import Purges
@@ -54,6 +55,8 @@ class Ledger(Protocol):
     def idempotency_keys(self) -> IdempotencyKeys: ...
     @property
     def request_counts(self) -> RequestCounts: ...
+    @property
+    def file_sources(self) -> FileSources: ...
     @property
     def web_sessions(self) -> WebSessions: ...
     @property

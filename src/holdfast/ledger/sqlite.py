@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.agents import Agents
     from holdfast.ledger.audit import Audit
     from holdfast.ledger.done import Done, Reviews
+    from holdfast.ledger.file_sources import FileSources
     from holdfast.ledger.idempotency import IdempotencyKeys
     from holdfast.ledger.interface import Transaction
     from holdfast.ledger.purges import Purges
@@ -40,13 +41,13 @@ FILE = "ledger.db"
 _STATEMENTS = sqlite.load_statements(__file__)
 _MIGRATIONS = (
     "from_version_1", "from_version_2", "from_version_3", "from_version_4", "from_version_5", "from_version_6",
-    "from_version_7",
+    "from_version_7", "from_version_8",
 )  # fmt: skip
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
-# for an older file that is read-only
-_EMPTY_TABLES = (
+_EMPTY_TABLES = (  # for an older file that is read-only
     "as_version_2", "as_version_3", "as_version_4", "as_version_5", "as_version_6", "as_version_7", "as_version_8",
+    "as_version_9",
 )  # fmt: skip
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -137,6 +138,13 @@ class SqliteLedger:
         from holdfast.ledger.request_counts import RequestCounts
 
         return RequestCounts(self.database)
+
+    @property
+    def file_sources(self) -> FileSources:
+        """Who last wrote each file of an agent's tree."""
+        from holdfast.ledger.file_sources import FileSources
+
+        return FileSources(self.database)
 
     @property
     def web_sessions(self) -> WebSessions:

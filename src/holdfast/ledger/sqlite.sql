@@ -169,6 +169,22 @@ CREATE TABLE audit_shipped (               -- up to which row the audit was ship
 ) STRICT, WITHOUT ROWID;
 
 -- name: from_version_7
+CREATE TABLE file_sources (                -- who last wrote a file of an agent's tree
+  scope   TEXT NOT NULL,                   -- the folder of its scope
+  file    TEXT NOT NULL,                   -- a digest of its path in the tree
+  inode   INTEGER NOT NULL,                -- of the file that was written, as are the next two: another one is not its writer's
+  changed INTEGER NOT NULL,                -- nanoseconds since 1970
+  size    INTEGER NOT NULL,
+  origin  TEXT NOT NULL,
+  agent   TEXT,
+  client  TEXT,
+  session TEXT,
+  trust   TEXT,                            -- of the writers before, if that is less than the origin's
+  time    INTEGER NOT NULL,
+  PRIMARY KEY (scope, file)
+) STRICT, WITHOUT ROWID;
+
+-- name: from_version_8
 CREATE TABLE web_sessions (                -- people who are signed in to the console
   digest  TEXT PRIMARY KEY,                -- SHA-256 of the cookie, which is nowhere
   token   TEXT NOT NULL,                   -- the public part of the token; '' for the owner of the home
@@ -212,6 +228,9 @@ CREATE TEMP TABLE IF NOT EXISTS audit_checkpoint (one, number, hash, first_time,
 CREATE TEMP TABLE IF NOT EXISTS audit_shipped (target, number);
 
 -- name: as_version_8
+CREATE TEMP TABLE IF NOT EXISTS file_sources (scope, file, inode, changed, size, origin, agent, client, session, trust, time);
+
+-- name: as_version_9
 CREATE TEMP TABLE IF NOT EXISTS web_sessions (digest, token, created, used, expires);
 CREATE TEMP TABLE IF NOT EXISTS sign_in_codes (digest, expires);
 
@@ -606,6 +625,26 @@ UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent A
 
 -- name: keys.drop
 DELETE FROM idempotency WHERE agent = :agent AND key = :key AND digest = :digest AND status IS NULL;
+
+-- Writers of files.
+
+-- name: file_sources.put
+INSERT INTO file_sources (scope, file, inode, changed, size, origin, agent, client, session, trust, time)
+VALUES (:scope, :file, :inode, :changed, :size, :origin, :agent, :client, :session, :trust, :time)
+ON CONFLICT (scope, file) DO UPDATE SET inode = excluded.inode, changed = excluded.changed, size = excluded.size,
+  origin = excluded.origin, agent = excluded.agent, client = excluded.client, session = excluded.session,
+  trust = excluded.trust, time = excluded.time;
+
+-- name: file_sources.find
+SELECT f.scope, f.file, f.inode, f.changed, f.size, f.origin, f.agent, f.client, f.session, f.trust, f.time
+FROM json_each(:scopes) s JOIN json_each(:files) p ON p.key = s.key
+  JOIN file_sources f ON f.scope = s.value AND f.file = p.value;
+
+-- name: file_sources.list
+SELECT scope, file, inode, changed, size, origin, agent, client, session, trust, time FROM file_sources ORDER BY scope, file;
+
+-- name: file_sources.remove
+DELETE FROM file_sources WHERE scope = :scope AND file = :file;
 
 -- All rows, out of this ledger and into it (see transfer.py).
 

@@ -66,7 +66,7 @@ class Usage:
         """Return how often each note was used; those never used are left out."""
         self.write_deferred()
         wanted = list(dict.fromkeys(ids))
-        return dict(self._database.read_or_empty("uses", ids=_json_list(wanted))) if wanted else {}
+        return dict(self._database.read_or_empty("uses", ids=json_list(wanted))) if wanted else {}
 
     def record_shown(self, ids: Iterable[str], now: int) -> None:
         """Record that notes were shown to a caller without a session: a use for retention, not counted as a recall."""
@@ -81,7 +81,7 @@ class Usage:
         self.write_deferred()
         found: dict[str, int] = {}
         for start in range(0, len(ids), _IDS_PER_QUERY):
-            found.update(self._database.read("last_used", ids=_json_list(ids[start : start + _IDS_PER_QUERY])))
+            found.update(self._database.read("last_used", ids=json_list(ids[start : start + _IDS_PER_QUERY])))
         return found
 
     def forget(self, ids: Sequence[str]) -> int:
@@ -178,7 +178,7 @@ class Sessions:
 
     def count_shown(self, ids: Sequence[str]) -> tuple[int, List[str]]:
         """Return how often these notes were shown, and to which sessions."""
-        rows = self._database.read_or_empty("shown_to", ids=_json_list(ids))
+        rows = self._database.read_or_empty("shown_to", ids=json_list(ids))
         count, sessions = rows[0] if rows else (0, "")
         return (int(count), str(sessions or "").split(",")) if count else (0, [])
 
@@ -212,8 +212,8 @@ class Decisions:
         return [PersonDecision(action=action, detail=json.loads(detail), time=time) for action, detail, time in rows]
 
 
-def _json_list(ids: Sequence[str]) -> str:
-    """Return the ids as a JSON array; without the json package where they are plain, because it costs a cold recall 2 ms."""
+def json_list(ids: Sequence[str]) -> str:
+    """Return texts as a JSON array; without the json package where they are plain, because it costs a cold recall 2 ms."""
     return f"[{','.join([_json_string(id) for id in ids])}]"
 
 

@@ -226,7 +226,10 @@ class Memories:
     def _open(self, settings: Config, caller: Caller) -> Memory:
         project = self._no_project if caller.has_no_project else caller.project
         tenant = caller.tenant or settings.tenant
-        settings = settings.replace(allowed_scopes=caller.allowed_scopes, tenant=tenant, read_only=caller.read_only)
+        settings = settings.replace(
+            allowed_scopes=caller.allowed_scopes, tenant=tenant, read_only=caller.read_only, most_notes=caller.most_notes,
+            most_bytes=caller.most_bytes,
+        )  # fmt: skip
         if caller.folder:
             settings = settings.replace(project=None)  # a folder that is named comes before the setting
         if settings.url:  # at a gateway the token says which agent

@@ -10,6 +10,9 @@ PROJECT = """\
 Every result ends with the project that was used and how it was found. If it is wrong or missing, pass `folder` (absolute path \
 of the project's directory) or `project` (its id)."""
 
+PROJECT_AT_GATEWAY = """\
+Every result ends with the project that was used. If it is wrong or missing, pass `project` (its id)."""
+
 STORE = """\
 Remember one thing for later sessions: a decision and its reason, a user's correction or preference, a constraint. \
 Write full sentences that make sense alone. An existing key gets a new version: recall first, reuse the key.
@@ -53,6 +56,8 @@ say so in the new version. Otherwise store a new note: one thing, full sentences
 5. Tell the user in one line each what was saved, under which key. If nothing is worth keeping, say so and store nothing."""
 
 
-def instructions() -> str:
-    """Return the server's instructions: the guidance of every interface, and how to name a project over MCP."""
-    return f"{clients.usage_guide().strip()}\n\n{PROJECT}"
+def instructions(at_gateway: bool = False) -> str:
+    """Return the server's instructions: the guidance of every interface, and how to name a project over MCP.
+
+    A gateway cannot see the folders of its callers."""
+    return f"{clients.usage_guide().strip()}\n\n{PROJECT_AT_GATEWAY if at_gateway else PROJECT}"

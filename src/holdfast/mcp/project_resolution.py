@@ -41,6 +41,8 @@ class Caller(Record):
     allowed_scopes: tuple[str, ...] = SCOPES
     tenant: str | None = None  # of the gateway's token
     read_only: bool = False  # of the role of the gateway's token
+    most_notes: int = 0  # quota of the gateway's caller; 0 for any number
+    most_bytes: int = 0
 
     @property
     def has_no_project(self) -> bool:

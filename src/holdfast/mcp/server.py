@@ -19,7 +19,7 @@ from holdfast.mcp.calls import PROJECT, AccessControl, Calls, Context, describe_
 from holdfast.mcp.early_handshake import SERVER, STATIC_RESULTS
 from holdfast.mcp.guidance import instructions
 from holdfast.mcp.project_resolution import Caller, LaunchOptions
-from holdfast.mcp.tools import BY_NAME
+from holdfast.mcp.tools import BY_NAME, TOOLS
 from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
 
@@ -38,12 +38,15 @@ def build_server(started: LaunchOptions, gate: AccessControl | None = None) -> S
         SERVER["name"],
         version=SERVER["version"],
         title=SERVER["title"],
-        instructions=instructions(),
+        instructions=instructions(at_gateway=gate is not None),
         lifespan=handlers.lifespan,
     )
     listing = types.PaginatedRequestParams
     for method, result in STATIC_RESULTS.items():
         server.add_request_handler(method, listing, _static_handler(result, _LISTS[method]))
+    if gate is not None:
+        tools = {"tools": [tool.as_shown(at_gateway=True) for tool in TOOLS]}
+        server.add_request_handler("tools/list", listing, _static_handler(lambda: tools, types.ListToolsResult))
     server.add_request_handler("tools/call", types.CallToolRequestParams, handlers.call_tool)
     server.add_request_handler("resources/list", listing, handlers.list_resources)
     server.add_request_handler("resources/read", types.ReadResourceRequestParams, handlers.read_resource)

@@ -76,10 +76,13 @@ class Tool(Record):
             "additionalProperties": False,
         }
 
-    def as_shown(self) -> Schema:
-        """Return the entry of `tools/list`: arguments without limits, which an error names, and the hints that matter."""
+    def as_shown(self, at_gateway: bool = False) -> Schema:
+        """Return the entry of `tools/list`: arguments without limits, which an error names, and the hints that matter.
+
+        A gateway does not offer `folder`: the folders are on its callers' machines."""
         schema = self.input_schema
-        properties = {name: self._shown(name, one) for name, one in schema["properties"].items()}
+        shown = [name for name in schema["properties"] if not (at_gateway and name == "folder")]
+        properties = {name: self._shown(name, schema["properties"][name]) for name in shown}
         needed = {"required": schema["required"]} if "required" in schema else {}
         return {
             "name": self.name,

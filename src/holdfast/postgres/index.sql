@@ -384,7 +384,7 @@ SELECT DISTINCT a.about FROM passage p JOIN doc d ON d.id = p.doc JOIN folder f 
 WHERE p.id = ANY(:ids::bigint[]) AND {in_scopes};
 
 -- name: facts_at
-SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated
+SELECT {fact_columns}, {stated_elsewhere}, d.key, d.note_id, d.tags, d.source, d.updated, d.ino, d.ctime, d.size
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND {in_scopes} AND d.updated <= :known_at::text

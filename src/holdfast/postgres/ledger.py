@@ -11,10 +11,11 @@ from json.encoder import encode_basestring_ascii as quote_json
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.base import dates
-from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, Template, command
+from holdfast.errors import Busy, Conflict, Damaged, DiskTrouble, HoldfastError, Template, command
 from holdfast.ledger.agents import Agents
 from holdfast.ledger.audit import Audit, AuditMark, canonical_metadata
 from holdfast.ledger.done import Done, Reviews
+from holdfast.ledger.file_sources import FileSources
 from holdfast.ledger.idempotency import IdempotencyKeys
 from holdfast.ledger.projects import ProjectLinks
 from holdfast.ledger.purges import Purges
@@ -58,6 +59,7 @@ class PostgresLedger:
         self.reviews = Reviews(self.database, review_key)
         self.idempotency_keys = IdempotencyKeys(self.database)
         self.request_counts = RequestCounts(self.database)
+        self.file_sources = FileSources(self.database)
         self.web_sessions = WebSessions(self.database)
         self.sign_in_codes = SignInCodes(self.database)
         self.transfer = Transfer(self.database, self.purges, {REVIEW: review_key, AUDIT: audit_key})
@@ -81,7 +83,11 @@ class PostgresLedger:
         """Do nothing: VACUUM removes deleted rows (see `Database.vacuum`)."""
 
     def close(self) -> None:
-        """Save the audit's mark. Connections belong to the process and stay open."""
+        """Write what is deferred, and save the audit's mark. Connections belong to the process and stay open."""
+        try:
+            self.usage.write_deferred()
+        except HoldfastError:
+            pass  # a count that fails never fails anything else
         self.audit.update_mark(0)
 
 

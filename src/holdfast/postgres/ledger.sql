@@ -393,6 +393,26 @@ UPDATE idempotency SET status = :status, answer = :answer WHERE agent = :agent A
 -- name: keys.drop
 DELETE FROM idempotency WHERE agent = :agent AND key = :key AND digest = :digest AND status IS NULL;
 
+-- Writers of files.
+
+-- name: file_sources.put
+INSERT INTO file_sources (scope, file, inode, changed, size, origin, agent, client, session, trust, time)
+VALUES (:scope, :file, :inode, :changed, :size, :origin, :agent, :client, :session, :trust, :time)
+ON CONFLICT (tenant, scope, file) DO UPDATE SET inode = excluded.inode, changed = excluded.changed, size = excluded.size,
+  origin = excluded.origin, agent = excluded.agent, client = excluded.client, session = excluded.session,
+  trust = excluded.trust, time = excluded.time;
+
+-- name: file_sources.find
+SELECT f.scope, f.file, f.inode, f.changed, f.size, f.origin, f.agent, f.client, f.session, f.trust, f.time
+FROM unnest(ARRAY(SELECT json_array_elements_text(:scopes::json)), ARRAY(SELECT json_array_elements_text(:files::json)))
+  AS wanted (scope, file) JOIN file_sources f ON f.scope = wanted.scope AND f.file = wanted.file;
+
+-- name: file_sources.list
+SELECT scope, file, inode, changed, size, origin, agent, client, session, trust, time FROM file_sources ORDER BY scope, file;
+
+-- name: file_sources.remove
+DELETE FROM file_sources WHERE scope = :scope AND file = :file;
+
 -- Read and add all rows (see ledger/transfer.py).
 
 -- name: transfer.links

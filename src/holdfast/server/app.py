@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -52,13 +52,14 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        watch = asyncio.create_task(_watch(pipeline, OutageLog(logs)))
+        tasks = [asyncio.create_task(_watch(pipeline, OutageLog(logs))), asyncio.create_task(_write_uses(pipeline))]
         try:
             async with mcp.lifespan(), audit_tasks.run():
                 yield
         finally:
-            watch.cancel()
-            await asyncio.wait([watch])
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
         gauges.publish(gateway)
         await pipeline.close()
         if tracing is not None:
@@ -113,6 +114,14 @@ async def _watch(pipeline: Pipeline, outages: OutageLog) -> None:
                 outages.update(await pipeline.threads(gateway.health.find_problems))
         except HoldfastError:
             continue  # the settings cannot be read at the moment: every request says so
+
+
+async def _write_uses(pipeline: Pipeline) -> None:
+    """Write every second which notes were used."""
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        with suppress(HoldfastError):  # a count that fails never fails anything else; the next second tries again
+            await pipeline.threads(pipeline.gateway.write_deferred_uses)
 
 
 class RequestMiddleware:

@@ -69,7 +69,6 @@ class AuditTasks:
             if not gate.config.store:
                 gate.ledger.agents.apply_pending()
             for ledger in gate.open_ledgers():
-                ledger.usage.write_deferred()
                 ledger.audit.write_deferred()
                 ledger.audit.save_mark()
             self._prune(gate)

@@ -13,7 +13,7 @@ from holdfast import config
 from holdfast import home as home_folder
 from holdfast.access import AccessGate, Caller, Role
 from holdfast.access.quota import find_quota
-from holdfast.api.memory import Memory, memory_of
+from holdfast.api.memory import Memory, context_of, memory_of
 from holdfast.api.memory_cache import BackendPool, MemoryCache
 from holdfast.base import totals
 from holdfast.base.record import Record
@@ -136,7 +136,7 @@ class Gateway:
 
         key = (cache_key, agent, origin, target.project, target.session, words)
         if settings.store or settings.store_read:
-            lent = self._memories.lend(key, lambda: memory_of(make_context()))
+            lent = self._memories.lend(key, lambda: memory_of(_defer_uses(make_context())))
         else:
             lent = self._backends.lend(key, make_context)
         with lent as memory:
@@ -209,6 +209,12 @@ class Gateway:
                     self._write_queues[tenant] = WriteQueue(context)
         return self._write_queues[tenant]
 
+    def write_deferred_uses(self) -> None:
+        """Write the uses of notes since the last call; requests do not wait for that."""
+        on_postgres = [context_of(memory).ledger for memory in self._memories.list_open()]
+        for ledger in on_postgres if self._config.store else [self.gate.ledger]:
+            ledger.usage.write_deferred()
+
     def count_waiting_stores(self) -> int:
         """Return the number of notes in the write queues."""
         return sum([len(queue) for queue in list(self._write_queues.values())])
@@ -240,3 +246,8 @@ class Gateway:
 
     def _closables(self) -> tuple[AccessGate, Ledgers, Ledgers]:
         return self._gate, self._ledgers, self._readiness_ledgers
+
+
+def _defer_uses(context: Context) -> Context:
+    context.ledger.usage.defer()
+    return context

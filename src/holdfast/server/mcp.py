@@ -10,6 +10,7 @@ from starlette.requests import Request
 from holdfast.access import NamedResources
 from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import denial_reason
+from holdfast.access.quota import find_quota
 from holdfast.errors import UsageError
 from holdfast.mcp import http
 from holdfast.mcp.calls import AccessControl
@@ -95,6 +96,7 @@ class McpEndpoint:
         role = gate.allow(caller, WRITE if writes else READ, scope, named=named, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
             raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
+        quota = find_quota(caller, role, self._gateway.config())
         return McpCaller(
             found_by=FOUND_BY_GATEWAY,
             project=project,
@@ -104,4 +106,6 @@ class McpEndpoint:
             allowed_scopes=reachable_scopes(role, caller, project, session),
             tenant=caller.tenant if self._gateway.config().store else None,
             read_only=bool(denial_reason(role, WRITE, None)),
+            most_notes=quota.notes or 0,
+            most_bytes=quota.bytes or 0,
         )

@@ -126,7 +126,9 @@ class Pipeline:
         if isinstance(reply, Reply):
             return reply
         pending = reply
-        await asyncio.wait([asyncio.wrap_future(pending.future)])
+        done = asyncio.wrap_future(pending.future)
+        await asyncio.wait([done])
+        done.exception()  # `build` raises it; unread, asyncio would log it too
         if pending.blocks:
             return await self.threads(lambda: pending.build(pending.future))
         built: Reply = pending.build(pending.future)

@@ -126,7 +126,7 @@ def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int,
         return error.status, {**body, **error.more, **more}, error.headers
     if isinstance(error, HoldfastError):
         status, wording = error.http_status, in_query if error.item == "line" else in_request
-        title = (type(error).__doc__ or "").split("\n")[0].rstrip(".")
+        title = kinds()[error.code][1]
         fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
         body = _body(status, error.code, title=title, detail=error.whole(), fix=fix, request_id=request_id, wording=wording)
         if error.item == "line":  # of an import

@@ -55,9 +55,9 @@ def serve(
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
         port = sockets[0].getsockname()[1]
-        _on_signals(_exit)  # a caller who reads that it is ready may stop it at once
-        ready(_format_url(host, port))
+        _on_signals(_exit_at_once)  # a caller who reads that it is ready may stop it at once
         stack.enter_context(running.announce(home, _format_url(_REACHED_BY.get(host, host), port)))
+        ready(_format_url(host, port))
         if workers == 1:
             _run(make_app(counters, 0), sockets[0], logs)
         else:
@@ -95,15 +95,16 @@ def _run(app: Starlette, listening: socket.socket, logs: Logs) -> None:
 
     def exit_before_start(*_: object) -> None:
         if not server.started:
-            os._exit(0)
+            _exit_at_once()
 
     # uvicorn handles signals while it runs and raises them again at its end: by then all is done, and that is no failure
     _on_signals(exit_before_start)
     server.run()
 
 
-def _exit(*_: object) -> None:
-    raise SystemExit(0)
+def _exit_at_once(*_: object) -> None:
+    """End the process. An exception would be dropped where the signal interrupts a finalizer, and the server would go on."""
+    os._exit(0)
 
 
 def _on_signals(handler: Callable[..., None]) -> None:

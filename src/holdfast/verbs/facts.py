@@ -106,7 +106,15 @@ def find_hits(context: Context, query: str, search_filter: SearchFilter, *, at: 
     found = sorted([(one.found, _score(one.found.fact, one.rating)) for one in rated], key=lambda pair: -pair[1])
     ids = [one.note_id or usage.path_usage_id(one.fact.scope.folder, one.part, one.name) for one, _ in found]
     usage.count_uses(context.ledger, ids)
-    return [_make_hit(one, score, explain) for one, score in found]
+    hits = [_make_hit(one, score, explain) for one, score in found]
+    files = {
+        place: (one.fact.scope.folder, one.name, one.file_id) for place, (one, _) in enumerate(found) if one.part == "files"
+    }
+    if files:
+        from holdfast.context import file_sources
+
+        file_sources.add_to_hits(context.ledger, hits, files)
+    return hits
 
 
 def _make_hit(found: FoundFact, score: float, explain: bool) -> Hit:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.context import file_sources
 from holdfast.context.caller import typed_errors
 from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
+from holdfast.ledger.file_sources import FileVersion
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
@@ -81,7 +83,9 @@ class Files:
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         if not parts:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
+        files = file_sources.list_versions(tree, target_scope.folder, parts)
         tree.delete(parts)
+        file_sources.record_deleted(self._context.ledger, target_scope.folder, files)
         self._context.update_index(lambda: self._context.sync.refresh_folder(target_scope.folder, "files"))
 
     def rename(self, old: str, new: str, *, scope: str = "project") -> None:
@@ -92,7 +96,9 @@ class Files:
         validate.reject_secrets(new, "a path", fix="Give it another name")
         if not parts or not target:
             raise InvalidPath("the whole tree", "Name a file or a folder in it")
+        files = file_sources.list_versions(tree, target_scope.folder, parts)
         tree.rename(parts, target)
+        file_sources.record_moved(self._context.ledger, tree, target_scope.folder, files, old=parts, new=target)
         self._context.update_index(lambda: self._context.sync.refresh_folder(target_scope.folder, "files"))
 
     def _resolve(self, path: str, scope: str, writing: bool) -> tuple[tuple[str, ...], Tree, Scope]:
@@ -106,7 +112,7 @@ class Files:
         return parts, self._context.store.tree(target_scope.folder), target_scope
 
     def _check_may_brief(self, parts: tuple[str, ...]) -> None:
-        """Raise Refused for a file that briefings show if the caller's origin is quarantined: files have no provenance."""
+        """Raise Refused for a file that briefings show if the caller's origin is quarantined: nobody can approve a file."""
         path = "/".join(parts)
         is_briefed = any(f"{briefed}/".startswith(f"{path}/") for briefed in TOLD)
         if is_briefed and self._context.origin in self._context.config.quarantine:
@@ -134,6 +140,8 @@ class Files:
     ) -> None:
         data = validate.encode_text(text if not text.strip() else validate.check_text(text, FILE_BYTES, "a file", before))
         quota.check(self._context, bytes=len(data) - (seen.size if seen else 0))
-        texts = [(target_scope.folder, text)]
-        written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged(texts))
-        self._context.update_index(lambda: self._context.sync.index_file(target_scope.folder, "/".join(parts), written))
+        folder, path = target_scope.folder, "/".join(parts)
+        written = tree.write(parts, data, seen, check=lambda: self._context.purge_filter.refuse_purged([(folder, text)]))
+        edited = FileVersion(folder, path, seen) if before and seen else None
+        file_sources.record_written(self._context, folder, {path: written.file_id}, edited)
+        self._context.update_index(lambda: self._context.sync.index_file(folder, path, written))

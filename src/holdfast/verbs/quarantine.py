@@ -50,7 +50,7 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
         names,
         lambda note: _find_note_trust(context, note),
         lambda citation: _find_turn_trust(context, citation),
-        lambda path: os.path.exists(os.path.join(context.working_folder, path)),
+        lambda path: _is_local_file(context, path),
     )
     least = least_trusted(origin, least)
     source = Source(
@@ -64,6 +64,12 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
     if kept == names and not any(name.startswith("note:") for name in names):  # the trust of a note may change
         context.source_cache[origin, names] = source
     return source
+
+
+def _is_local_file(context: Context, path: str) -> bool:
+    """Return whether a source is a file below the caller's folder. A caller with a token has no folder on this machine, and
+    must not learn which files there are."""
+    return not context.config.by_token and os.path.exists(os.path.join(context.working_folder, path))
 
 
 def _find_note_trust(context: Context, note: str) -> tuple[str, str] | None:

@@ -1,7 +1,8 @@
 """Check the quota of an agent before something is written: how many notes and bytes it may keep.
 
 The gateway puts the limits into the settings of a caller; without them nothing is checked. The index keeps the sums of each
-agent, and every write updates it before it answers: only requests that run at the same time can exceed a limit.
+agent, and every write updates it before it answers. The stores that a gateway writes together are checked together; only other
+writes that run at the same time (files, turns, MCP calls, stores of another process) can exceed a limit.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def check(context: Context, *, notes: int = 0, bytes: int = 0) -> None:
     used = context.query(lambda: context.index.agent_usage(agent))
     fix = Template(command("forget {}", "KEY"), " what is not needed, or let an operator raise the quota")
     if most_notes and notes > 0 and used.notes + notes > most_notes:
-        raise QuotaExceeded(f"{agent} has {used.notes:,} notes, and may have {most_notes:,} (quota.notes)", fix)
+        what = f"{agent} has {used.notes:,} notes, this adds {notes:,}, and it may have {most_notes:,}"
+        raise QuotaExceeded(f"{what} (quota.notes)", fix)
     if most_bytes and bytes > 0 and used.bytes + bytes > most_bytes:
         what = f"{agent} has {used.bytes:,} bytes of notes and files, this adds {bytes:,}, and it may have {most_bytes:,}"
         raise QuotaExceeded(f"{what} (quota.bytes)", fix)

@@ -9,7 +9,7 @@ from holdfast.errors import Disabled, HoldfastError, NotFound, Template, UsageEr
 from holdfast.formats import frontmatter, versions
 from holdfast.formats.history_file import is_history_name, older_versions
 from holdfast.formats.note_file import replace_invalid
-from holdfast.models import TYPES, Hit, Scope, TextRecord, parse_tags
+from holdfast.models import TYPES, Hit, Scope, Source, TextRecord, parse_tags
 from holdfast.safety import validate
 from holdfast.store import note_history
 from holdfast.store.layout import parse_trashed_key
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.index.results import FoundPassage
     from holdfast.models import Answer, Note, TrashedNote, Version
     from holdfast.store.interface import FileContent, Store
+
+    _Read = tuple[FileContent | None, Source | None]  # a file, and who wrote it
 
 WIKI_INDEX = "memory/index.md"  # the index page of the wiki scaffold
 WIKI_LINKS = (  # the lines of its template
@@ -80,16 +82,11 @@ class Piece(TextRecord):
     start: int
     text: str
     exists: bool = True
+    source: Source | None = None  # who wrote the file, or the current version of the note; None where that is not known
 
 
-def hit_of_file(store: Store, found: FoundPassage, content: FileContent | None = None) -> Hit | None:
-    """Return the lines of a file that matched, as they are now."""
-    try:
-        content = content or store.tree(found.scope, 0).read(tuple(found.name.split("/")))
-    except HoldfastError:
-        return None
-    if content is None:
-        return None
+def hit_of_file(found: FoundPassage, content: FileContent) -> Hit:
+    """Return the lines of a file that matched, as they are now; the ledger knows who wrote it."""
     first, last = found.lines
     text = replace_invalid(content.data.decode("utf-8", "surrogateescape"))
     entry, rows = frontmatter.parse_file_header(found.name, text), text.split("\n")
@@ -322,38 +319,44 @@ def read_piece(context: Context, path: str, start: int, lines: int | None) -> Pi
             return nothing
         folder, part, below = next((one for one in visible if one.startswith("projects/")), "global"), "files", names
     read_part = {"files": _read_file, note_history.PART: _read_history}.get(part)
-    content = read_part(context, folder, below) if read_part else _read_note(context, folder, part, below)
+    content, source = read_part(context, folder, below) if read_part else _read_note(context, folder, part, below)
     if content is None:
         return nothing
     rows = replace_invalid(content.data.decode("utf-8", "surrogateescape")).split("\n")
-    return Piece(path, start, piece_of(rows, start, len(rows) if lines is None else start - 1 + lines))
+    text = piece_of(rows, start, len(rows) if lines is None else start - 1 + lines)
+    return Piece(path, start, text, source=source)
 
 
-def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> FileContent | None:
+def _read_file(context: Context, folder: str, below: tuple[str, ...]) -> _Read:
     tree = context.store.tree(folder, 0)
     content = None if tree.is_folder(below) else tree.read_part("files", below)
-    if content is not None:
-        context.purge_filter.refuse_returned(folder, [content.data.decode("utf-8", "replace")])
-    return content
+    if content is None:
+        return None, None
+    context.purge_filter.refuse_returned(folder, [content.data.decode("utf-8", "replace")])
+    from holdfast.context import file_sources
+    from holdfast.ledger.file_sources import FileVersion
+
+    return content, file_sources.find(context.ledger, FileVersion(folder, "/".join(below), content.file_id))
 
 
-def _read_history(context: Context, folder: str, below: tuple[str, ...]) -> FileContent | None:
+def _read_history(context: Context, folder: str, below: tuple[str, ...]) -> _Read:
     """Return a history file, which an as-of answer cites."""
     name = below[-1]
     content = context.store.read_file(folder, note_history.PART, name) if len(below) == 1 and is_history_name(name) else None
     if content is not None and context.purge_filter.any_purged():
         places = older_versions(content.data, name)
         context.purge_filter.refuse_returned("", [replace_invalid(place.version.text) for place in places])
-    return content
+    return content, None  # its versions say who wrote them
 
 
-def _read_note(context: Context, folder: str, part: str, below: tuple[str, ...]) -> FileContent | None:
+def _read_note(context: Context, folder: str, part: str, below: tuple[str, ...]) -> _Read:
     scope = Scope.of_folder(folder)
     key, archived, content = _find_note_file(context.store, scope, part, below)
-    if content is not None:
-        parsed = _parse_unpurged(context, scope, key, content)
-        record_use(context, scope, key, parsed.header.id, archived)
-    return content
+    if content is None:
+        return None, None
+    parsed = _parse_unpurged(context, scope, key, content)
+    record_use(context, scope, key, parsed.header.id, archived)
+    return content, parsed.header.source
 
 
 def _find_note_file(

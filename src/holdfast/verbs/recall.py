@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Protocol
 
+    from holdfast.base.ids import FileId
     from holdfast.config import Config
     from holdfast.context.caller import Context, Tags, When
     from holdfast.formats.versions import ParsedNote
-    from holdfast.store.interface import FileContent
+    from holdfast.store.interface import FileContent, Store
 
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
 
@@ -218,31 +219,52 @@ def _read_hits(
     """Return the best passages with their current text; the next one replaces a passage that was deleted meanwhile."""
     hits: list[Hit] = []
     used: list[str] = []
+    files: dict[int, tuple[str, str, FileId]] = {}  # scope, path and id of files, by the position of their hits
     contents = context.store.read_batch([passage_location(passage) for passage in ranked[:limit]])
     for found in ranked:
         if len(hits) == limit:
             break
-        hit = _read_hit(context, found, contents.get(passage_location(found)))
+        content = contents.get(passage_location(found)) or _read_content(context.store, found)
+        hit = _read_hit(context, found, content)
         if hit is None:
             continue
+        if hit.kind == "file" and content is not None:
+            files[len(hits)] = found.scope, found.name, content.file_id
         hits.append(hit.replace(weak=found.passage in weak, why=explanations.get(found.passage)))
         if found.passage not in weak:  # a passage that probably does not answer was not used
             used.append(usage.passage_usage_id(found))
     usage.count_uses(context.ledger, used)
+    if files:
+        from holdfast.context import file_sources
+
+        file_sources.add_to_hits(context.ledger, hits, files)
     return hits
 
 
-def _read_hit(context: Context, found: FoundPassage, content: FileContent | None) -> Hit | None:
+def _read_content(store: Store, found: FoundPassage) -> FileContent | None:
+    """Return the note or file of a passage as it is now; None if it cannot be read, and for a turn."""
     try:
-        if found.part not in ("notes", "archive"):
-            from holdfast.verbs.read import hit_of_file, hit_of_turn
-
-            return (hit_of_turn if found.turn else hit_of_file)(context.store, found, content)
-        content = content or context.store.read_file(found.scope, found.part, found.name)
+        if found.part in ("notes", "archive"):
+            return store.read_file(found.scope, found.part, found.name)
+        return None if found.turn else store.tree(found.scope, 0).read(tuple(found.name.split("/")))
     except HoldfastError:
         return None
+
+
+def _read_hit(context: Context, found: FoundPassage, content: FileContent | None) -> Hit | None:
+    if found.turn:
+        from holdfast.verbs.read import hit_of_turn
+
+        try:
+            return hit_of_turn(context.store, found, content)
+        except HoldfastError:
+            return None
     if content is None:
         return None
+    if found.part not in ("notes", "archive"):
+        from holdfast.verbs.read import hit_of_file
+
+        return hit_of_file(found, content)
     path = f"{found.scope}/{found.part}/{found.name}"
     if found.past:
         note = versions.parse_note(content.data, content.modified)

@@ -146,7 +146,7 @@ def _find_source(context: Context, origin: str | None, made_from: object) -> Sou
 def begin_store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored | Future[Stored]:
     """Store one note; where the caller has a write queue, queue it and return its future result."""
     if allow_purged and draft.source.origin != "user":
-        fix = Template("Store it yourself: ", command("store TEXT --again"))
+        fix = Template("A person does it: ", command("store TEXT --again"))
         raise Refused("only a person may take back what was purged", fix)
     request = WriteRequest(context, find_target_scope(context, scope, draft.key), draft.key, draft)
     if context.write_queue is not None and not allow_purged and not draft.allowed:
@@ -293,15 +293,16 @@ def _prepare(
 
 
 def _check_quota(prepared: list[_Prepared]) -> None:
-    """Check the quota of each caller that has one, for all notes that it writes at once."""
+    """Check the quota of each agent that has one, for all notes that its requests write at once."""
     contexts = [one.request.context for one in prepared]
-    for context in dict.fromkeys([one for one in contexts if one.config.most_notes or one.config.most_bytes]):
+    limited = {one.agent: one for one in contexts if one.config.most_notes or one.config.most_bytes}
+    for agent, context in limited.items():
         from holdfast.verbs import quota
 
         added = [
             quota.count_added(context, one.request.scope, one.current, one.note)
             for one in prepared
-            if one.request.context is context and one.changes
+            if one.request.context.agent == agent and one.changes
         ]
         quota.check(context, notes=sum([notes for notes, _ in added]), bytes=sum([size for _, size in added]))
 

@@ -12,6 +12,7 @@ from holdfast.base import dates
 from holdfast.cli.output import format_count, join_lines
 from holdfast.cli.runner import confirm
 from holdfast.errors import Disabled, HoldfastError, UsageError
+from holdfast.models import SCOPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,11 @@ def add_grant(call: Invocation) -> int:
     """`holdfast agent grant`."""
     with closing(_open_gate(call, changes=True)) as gate:
         agent = gate.grant(call["name"], call["kind"], call["pattern"])
-        report = _describe_grants(agent, gate.role(agent.role))
+        role = gate.role(agent.role)
+        report = _describe_grants(agent, role)
+    if call["kind"] in SCOPES and call["kind"] not in role.scopes:
+        message = f"the role {role.name} does not have the scope {call['kind']}, so this grant has no effect yet"
+        call.output.print_message(message, "yellow")
     return call.answer(report, _print_grants)
 
 

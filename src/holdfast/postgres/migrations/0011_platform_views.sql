@@ -48,7 +48,7 @@ BEGIN
     substr(d.scope, 8) AS agent_id,
     coalesce(holdfast.read_platform_key(substring(head.fields FROM '(?n)^name: (.+)$'), note.key), note.key) AS key,
     regexp_replace(  -- a line that looks like a mark of the file format has one backslash more in the file
-      regexp_replace(split_part(head.rest, E'\n<!-- holdfast:history -->', 1), '\n+$', ''),
+      regexp_replace(split_part(head.rest, E'\n<!-- holdfast:history -->', 1), '\n$', ''),
       '(?n)^\\(?=\\*(?:<!-- holdfast:|## \d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)? to \d{4}-\d\d-\d\d))', '', 'g'
     ) AS value,
     jsonb_strip_nulls(jsonb_build_object(

@@ -11,6 +11,7 @@ from holdfast.errors import Conflict, Disabled, Trouble
 from holdfast.models import Progress
 from holdfast.verbs.copy.documents import DocumentsCopy
 from holdfast.verbs.copy.endpoints import open_endpoint
+from holdfast.verbs.copy.file_sources import FileSourcesCopy
 from holdfast.verbs.copy.purged import PurgedContent
 from holdfast.verbs.copy.records import RecordsCopy
 from holdfast.verbs.copy.transcripts import TranscriptsCopy
@@ -50,7 +51,8 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
         purged = PurgedContent(old, new)
         documents, transcripts = DocumentsCopy(old, new, progress, purged), TranscriptsCopy(old, new, progress, purged)
         records = RecordsCopy(old, new, progress)
-        parts = (records, documents, transcripts)
+        file_sources = FileSourcesCopy(old, new)
+        parts = (records, documents, transcripts, file_sources)
         conflicts = [name for part in parts for name in part.find_conflicts()]
         if conflicts:
             fix = "Nothing was written. Copy into an empty one, or take those away first"
@@ -61,7 +63,7 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
         if wrong:
             what = f"{_join_names(wrong)} in {new.name} are not what was copied"
             raise Trouble(what, "Copy again when nobody writes to either")
-        if documents.copied or transcripts.copied or records.copied:
+        if documents.copied or transcripts.copied or records.copied or file_sources.copied:
             new.finish_copy()
         return Copied(
             source=old.name,
@@ -71,10 +73,10 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
             transcripts=transcripts.total,
             lines=transcripts.lines,
             lines_copied=transcripts.copied,
-            records=records.total,
-            records_copied=records.copied,
+            records=records.total + file_sources.total,
+            records_copied=records.copied + file_sources.copied,
             audit_rows=records.audit,
-            verified=documents.verified + transcripts.verified + records.verified,
+            verified=documents.verified + transcripts.verified + records.verified + file_sources.verified,
             left=(*documents.left, *transcripts.left),
         )
 

@@ -8,6 +8,7 @@ from holdfast.base import dates
 from holdfast.base.ids import new_id
 from holdfast.errors import Busy, HoldfastError
 from holdfast.index import tokenizer
+from holdfast.ledger.file_sources import digest_path
 from holdfast.ledger.purges import MIN_LINE_CHARS, fold_text, long_lines
 from holdfast.models import Receipt
 from holdfast.verbs import render
@@ -140,6 +141,7 @@ class PurgeJob:
             self._shown_sessions += named
         self.usage_rows += context.ledger.usage.forget(self.ids)
         self._mask_done_actions()
+        self._remove_file_sources()
         for scope in scopes:
             context.sync.write_listing(scope)
         rendered, failed = render_files_again(context)
@@ -157,6 +159,17 @@ class PurgeJob:
                 lambda text: patterns.find_in(text.encode("utf-8", "surrogatepass")),
                 agent=None if self._told_folders is None else self.context.agent,
             )
+        except HoldfastError as error:
+            self.pending.append(("ledger.db", error.message))
+
+    def _remove_file_sources(self) -> None:
+        """Delete the records of who wrote files that another program deleted."""
+        ledger, store, files = self.context.ledger, self.context.store, dict[str, set[str]]()
+        try:
+            records = [one for one in ledger.file_sources.list() if self._is_covered(f"shelf/{one.scope}/")]
+            for scope in {one.scope for one in records}:
+                files[scope] = {digest_path(entry.name) for entry in store.tree(scope, 0).entries()}
+            ledger.file_sources.remove_records([one for one in records if one.file not in files[one.scope]])
         except HoldfastError as error:
             self.pending.append(("ledger.db", error.message))
 

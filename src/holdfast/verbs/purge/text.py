@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from holdfast.base.ids import derive_key
+from holdfast.context import file_sources
 from holdfast.context.usage import path_usage_id
 from holdfast.errors import Conflict, UsageError
 from holdfast.formats import history_file, note_file
 from holdfast.formats.history_file import is_history_name
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
+from holdfast.ledger.file_sources import FileVersion
 from holdfast.ledger.purges import MIN_WORD_CHARS, fold_text, long_lines
 from holdfast.models import Scope
 from holdfast.safety import validate
@@ -246,8 +248,10 @@ def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
             continue
         path = f"{scope.folder}/files/{entry.name}"
         try:
-            tree.write(parts, content.data.replace(data, REPLACEMENT.encode()), content.file_id)
+            written = tree.write(parts, content.data.replace(data, REPLACEMENT.encode()), content.file_id)
         except Conflict:
             job.pending.append((f"shelf/{path}", "somebody else changed it; purge again"))
             continue
+        old = FileVersion(scope.folder, entry.name, content.file_id)
+        file_sources.record_rewritten(job.context.ledger, old, written.file_id)
         job.removed.append(f"{path} (the text in it)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from holdfast.base.record import Record
+from holdfast.context import file_sources
 from holdfast.errors import UsageError
 from holdfast.models import Scope
 
@@ -53,6 +54,9 @@ def create(context: Context, name: str, scope: Scope) -> Scaffolded:
     for path, template in _list_templates(os.path.join(_TEMPLATES, _check_name(name))):
         parts = tuple(path.removesuffix("/").split("/"))
         created[path] = tree.create_folder(parts) if path.endswith("/") else tree.create_file(parts, _read(template))
+    new = [path for path, is_new in created.items() if is_new and not path.endswith("/")]
+    ids = {path: tree.file_id(tuple(path.split("/"))) for path in new}
+    file_sources.record_written(context, scope.folder, {path: file_id for path, file_id in ids.items() if file_id})
     if any(created.values()):
         context.update_index(lambda: context.sync.refresh_folder(scope.folder, "files"))
     return Scaffolded(
