@@ -40,7 +40,7 @@ def test_search_works_by_keyboard_alone(open_console, notes):
     assert page.evaluate("document.activeElement.id") == "q"
     page.keyboard.type("deploy mondays", delay=10)
     page.wait_for_selector("a[data-hit]")
-    page.wait_for_function("location.search.includes('mondays')")
+    page.wait_for_url(re.compile("mondays"))
     page.keyboard.press("ArrowDown")
     first = page.evaluate("document.activeElement.getAttribute('href')")
     assert first == NOTE
@@ -69,7 +69,8 @@ def test_filters_change_the_results_at_once(open_console, notes):
     page.select_option("#scope", "project")
     page.fill("#of", "shop")
     page.keyboard.press("Tab")
-    page.wait_for_function("document.querySelectorAll('a[data-hit][href*=\"/demo/\"]').length === 0")
+    page.wait_for_url(re.compile("of=shop"))
+    page.locator("a[data-hit][href*='/demo/']").first.wait_for(state="detached")
     assert page.locator("a[data-hit][href*='/shop/']").count() >= 1
     console.check_nothing_happened()
 

@@ -62,7 +62,7 @@ def _name_author(source: dict[str, Any]) -> str:
     if source["origin"] == "user":
         return "a person"
     names = {"agent": "an agent", "tool": "a tool", "import": "an import", "web": "the web"}
-    return source["agent"] or names.get(source["origin"], source["origin"])
+    return str(source["agent"] or names.get(source["origin"], source["origin"]))
 
 
 def _capitalize_first(text: str) -> str:
