@@ -127,9 +127,11 @@ def test_an_edit_is_stored_as_the_next_version(person, operator):
     assert (note["text"], note["type"], note["tags"], note["pinned"]) == ("One.\nTwo.", "user", ["a", "b"], True)
     assert note["source"]["origin"] == "user" and note["versions"] == 3
     page = person.get(f"{NOTE}/edit")
-    assert person.send_form(page, f"{NOTE}/edit", text="One.\nTwo.", type="user", tags="a, b", pinned="yes").headers[
-        "location"
-    ].endswith("?done=unchanged")
+    assert (
+        person.send_form(page, f"{NOTE}/edit", text="One.\nTwo.", type="user", tags="a, b", pinned="yes")
+        .headers["location"]
+        .endswith("?done=unchanged")
+    )
 
 
 def test_of_two_edits_the_second_is_shown_the_conflict_and_loses_nothing(person, operator):

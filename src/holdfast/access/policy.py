@@ -29,7 +29,7 @@ ACTIONS = (
     "done.read",
     "done.write",
 )
-RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that are about no role: nobody can be allowed them
+RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that no role decides
 EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
 SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")

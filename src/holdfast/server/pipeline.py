@@ -360,9 +360,7 @@ def _find_route(request: Request, name: str) -> Route:
     return next(one for one in request.app.routes if isinstance(one, Route) and one.name == name and not one.is_upload)
 
 
-def _make_request(
-    route: Route, outer: Request, fields: Mapping[str, Any], headers: Mapping[str, str]
-) -> tuple[Request, bytes]:
+def _make_request(route: Route, outer: Request, fields: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[Request, bytes]:
     """Return a request for a route as HTTP would bring it, with the id of the `outer` request, and its body."""
     path_params = {name: str(value) for name, value in fields.items() if name in route.path_fields}
     others = {name: value for name, value in fields.items() if name not in route.path_fields}

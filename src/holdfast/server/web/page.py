@@ -37,7 +37,7 @@ _HEADERS = {
     "content-security-policy": _CSP, "referrer-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
     **problem.fixed_headers("text/html; charset=utf-8"), "vary": "HX-Request, Cookie",
 }  # fmt: skip
-_NEW_PAGE = {"saved", "pinned", "unpinned", "forgotten", "restored", "unchanged"}
+_DONE = ("saved", "unchanged", "pinned", "unpinned", "forgotten", "restored")  # what an address may say was just done
 
 
 @dataclass(kw_only=True)
@@ -77,7 +77,7 @@ class Visit:
         done = self.query.get("done", "")
         known = {
             "person": self.caller, "may": self.permissions, "form_token": self.session.form_token,
-            "path": self.request.url.path, "done": done if done in _NEW_PAGE else "", **values,
+            "path": self.request.url.path, "done": done if done in _DONE else "", **values,
         }  # fmt: skip
         return await render_page(self.request, template, known, http_status)
 
