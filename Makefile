@@ -9,7 +9,7 @@ help:  ## what there is
 setup:  ## make .venv with everything needed to develop
 	@scripts/setup
 
-run: setup  ## the gateway on your home, at http://127.0.0.1:8710: an HTTP API and MCP; say more in ARGS="--port 0"
+run: setup  ## the gateway on your home, at http://127.0.0.1:8710: the web console, an HTTP API and MCP; say more in ARGS="--port 0"
 	@.venv/bin/holdfast serve $(ARGS)
 
 demo: setup  ## the guided tour, on a temporary home

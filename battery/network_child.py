@@ -175,7 +175,7 @@ def serve_gateway(home: str) -> list[str]:
 _FIRST = ("init", "store", "fact", "log", "import")
 _LAST = ("forget", "restore", "purge", "clear")
 NOT_RUN = (  # they listen, start other programs or read their own input; `serve_gateway` runs `serve`
-    "mcp", "resident", "serve", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
+    "mcp", "resident", "serve", "ui", "prove", "bench speed", "bench retrieval", "bench context", "bench load", "demo",
     "edit", "hook",
 )  # fmt: skip
 _ARGUMENTS: dict[str, tuple[str, ...]] = {

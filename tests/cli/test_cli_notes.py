@@ -139,8 +139,8 @@ def test_explain_lists_signals_that_add_up_to_the_score(holdfast, monkeypatch):
 
 
 def test_every_signal_of_the_ranking_has_a_description():
-    from holdfast.cli.commands.notes import SIGNALS
     from holdfast.search.scoring import WEIGHTS
+    from holdfast.search.signals import SIGNALS
 
     assert {name for legs in WEIGHTS.values() for weights in legs.values() for name in weights} <= set(SIGNALS)
 

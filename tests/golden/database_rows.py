@@ -17,6 +17,7 @@ from holdfast.ledger.sqlite import SqliteLedger
 COUNTED_FILES = re.compile(r"every (byte|row) of \d+ (files|other tables)")  # of the home with locks and databases, or a store
 NEW_TABLES = (  # since version 0.1.0
     "agent_usage", "grants", "request_count", "audit_checkpoint", "audit_shipped", "file_sources",
+    "web_sessions", "sign_in_codes",
 )  # fmt: skip
 _OF_NEW_TABLE = re.compile(rf'(CREATE TABLE|INSERT INTO) "?({"|".join(NEW_TABLES)})"?\W')
 RANDOM_COLUMNS = {"stamp", "mix", "ino", "fingerprint"}  # random numbers and their sums

@@ -247,7 +247,7 @@ def test_a_ledger_of_the_version_before_is_brought_up_to_date_and_keeps_what_it_
 NEWER = (  # than version 1
     "told", "prompts", "briefed", "decisions", "receipts", "purged", "keys", "tokens", "agents", "audit", "audit_head",
     "done", "reviewed_prs", "claims", "idempotency", "audit_checkpoint", "audit_shipped", "grants", "request_count",
-    "file_sources",
+    "file_sources", "web_sessions", "sign_in_codes",
 )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def test_the_file_says_what_it_is_and_keeps_a_write_ahead_log(ledger, home):
     ledger.projects.link("a", "b")
     db = apsw.Connection(f"{home}/ledger.db")
     assert db.pragma("application_id") == int.from_bytes(b"HofL", "big")
-    assert db.pragma("user_version") == 8
+    assert db.pragma("user_version") == 9
     assert db.pragma("journal_mode") == "wal"
     db.close()
 
@@ -542,6 +542,7 @@ NEW_IN = {
     6: ("request_count",),
     7: ("audit_checkpoint", "audit_shipped"),
     8: ("file_sources",),
+    9: ("web_sessions", "sign_in_codes"),
 }
 
 

@@ -40,6 +40,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "server/audit_sinks.py": "appends the audit to the file that the operator names",
     "access/role_file.py": "reads roles: those that come with it, and the operator's own",
     "access/operator_token.py": "the first operator's token, in the file that the operator names or in the home",
+    "server/running.py": "the address of the running server, in the home's run folder",
     "server/gauges.py": "/proc, for the memory of this process",
     "config.py": "reads config.toml",
     "file_edit/file.py": "files of other programs that an install or a render edits, and the records of the edits",
@@ -88,6 +89,8 @@ NETWORK_ACCESS = {  # every module that imports a network module, and why
     "server/acceptor.py": "accepts the connections of the socket that serve.py listens on; opens none",
     "server/hosts.py": "decodes the path of a request; connects to nothing",
     "server/audit_sinks.py": "sends the audit to the syslog that the operator names",
+    "server/pipeline.py": "spells the query of a request inside the process; connects to nothing",
+    "server/web/page.py": "takes a form apart; connects to nothing",
     "server/body.py": "takes a query apart; connects to nothing",
     "api/remote/client.py": "spells a query; http_client.py connects",
     "api/remote/memory.py": "spells a key in a path; connects to nothing",
@@ -255,6 +258,7 @@ def test_only_the_store_renames_or_removes_memory_files():
         "ledger/secret_file.py",  # a secret of the home, when it is created
         "ledger/revocations.py",  # its own file, when it is allocated
         "file_edit/file.py",  # the user's files that an install or a render edits
+        "server/running.py",  # the address of the running server
         "access/operator_token.py",  # the file with the first operator's token
         "cli/commands/config.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor

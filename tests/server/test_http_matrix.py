@@ -180,8 +180,9 @@ def check_every_route(matrix, name, grants, by):
 @pytest.mark.promise("A2")
 @pytest.mark.promise("A9")
 def test_only_who_manages_agents_may_name_another_agent_and_no_answer_tells_whether_it_exists(matrix):
-    matrix.add_role("manager", ["agents.manage", READ, "memory.purge", "memory.review", "dispatch", "done.read"], SCOPES)
-    matrix.add_role("plain", [READ, "memory.purge", "memory.review", "dispatch", "done.read"], SCOPES)
+    actions = [READ, WRITE, "memory.purge", "memory.review", "dispatch", "done.read"]
+    matrix.add_role("manager", ["agents.manage", *actions], SCOPES)
+    matrix.add_role("plain", actions, SCOPES)
     manager, plain = matrix.agent("manager", "manager"), matrix.agent("plain", "plain")
     matrix.agent("victim", "plain")
     routes = [route for route in ROUTES if route.may_name_agent or route.name in ("GET /done", "GET /done/exists")]

@@ -83,7 +83,7 @@ def test_the_token_alone_says_who_calls(gateway):
     assert second.post("/v1/recall", {"query": "harbour", "mode": "keyword"}).json["hits"] == []
     for body in ({**NOTE, "agent": "first"}, {**NOTE, "tenant": "other"}):
         assert second.post("/v1/notes", body).code == "invalid_request"
-    assert second.get("/v1/notes?agent=first").code == "invalid_request"
+    assert second.get("/v1/notes?agent=first").code == "denied"
 
 
 def test_a_role_reaches_no_scope_but_its_own_by_any_route(gateway):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from holdfast.access import grants, tokens
 from holdfast.access.failed_authentications import UNKNOWN, AuthenticationFailure, FailedAuthentications
 from holdfast.access.grants import NOTHING, NamedResources
-from holdfast.access.policy import OPERATOR, STRICT, Caller, Role, denial_reason
+from holdfast.access.policy import OPERATOR, OWNER, STRICT, Caller, Role, denial_reason
 from holdfast.access.quota import count_request, describe_usage, find_quota
 from holdfast.access.roles import Roles
 from holdfast.base import dates, failure_log, totals
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from holdfast.access.roles import RoleProblem
     from holdfast.config import Config
-    from holdfast.ledger.agents import Agent, Grant
+    from holdfast.ledger.agents import Agent, Grant, StoredToken
     from holdfast.ledger.audit_checkpoint import Pruned
     from holdfast.ledger.interface import Ledger
 
 LOG = "audit.log"  # of decisions that could not be written into the audit
-LOCAL = Caller("(local)", OPERATOR)  # the owner of the home at this machine; no agent can have this name
+LOCAL = Caller(OWNER, OPERATOR)
 _WAIT_SECONDS = 5  # for the ledger: a request must not wait as long as a person would
 _DAY, _MAX_DAYS = 86400, 36500
 
@@ -118,8 +118,28 @@ class AccessGate:
         """Return the caller of a token; raises Unauthenticated. Nothing is cached: a revocation takes effect at once.
 
         A failure of a client with an address is counted for the audit (see `record_failures`)."""
-        try:
+        with self._counted_failures(address):
             return self._find_caller(token).replace(address=address)
+
+    def identify_owner(self, address: str = "") -> Caller:
+        """Return the owner of the home as a caller, who came by a one-time link."""
+        return self._local.replace(address=address)
+
+    def identify_by_id(self, id: str, address: str = "") -> Caller:
+        """Return the caller of a token by its public part, for a session that was begun with the whole token.
+
+        Raises Unauthenticated as soon as the token is revoked or has expired."""
+        with self._counted_failures(address):
+            stored = self.ledger.agents.find_tokens([id]).get(id)
+            if stored is None:
+                raise tokens.RejectedToken("this token is not valid", "invalid", id=id)
+            return self._check_token(id, stored).replace(address=address)
+
+    @contextmanager
+    def _counted_failures(self, address: str) -> Iterator[None]:
+        """Count a failed authentication of a client with an address for the audit."""
+        try:
+            yield
         except tokens.RejectedToken as error:
             if address:
                 agent, tenant = error.agent or UNKNOWN, error.tenant or self._local.tenant
@@ -135,6 +155,10 @@ class AccessGate:
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
             raise tokens.RejectedToken("this token is not valid", "invalid", id=id)
+        return self._check_token(id, stored)
+
+    def _check_token(self, id: str, stored: StoredToken) -> Caller:
+        """Return the caller of a token that is neither revoked nor expired."""
         of_agent = {"id": id, "agent": stored.agent, "tenant": stored.tenant}
         if stored.revoked is not None:
             raise tokens.RejectedToken("this token was revoked", "revoked", **of_agent)
@@ -148,6 +172,10 @@ class AccessGate:
         quota = find_quota(caller, self.role(caller.role), self.config)
         if quota.requests:
             count_request(self._ledgers.of(caller.tenant), caller.agent, quota)
+
+    def record_sign_in(self, caller: Caller, by: str) -> None:
+        """Write into the audit that a person signed in to the console: by a token, or by a one-time link."""
+        self._record_or_fail(caller, "authenticate", {"by": by})
 
     def record_failures(self, all_of_them: bool = False) -> None:
         """Write failed authentications that are due into the audit; those of the current minute only with `all_of_them`."""

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.ledger.agents import Grant
 
+OWNER = "(local)"  # the owner of the home at this machine; no agent can have this name
 ACTIONS = (
     "agent.memory.read",  # recall, get, list, history, facts, graph, brief, boot, expand, status
     "agent.memory.write",  # store, import, fact, log, transcripts, forget, clear, restore, files, scaffold
@@ -28,7 +29,7 @@ ACTIONS = (
     "done.read",
     "done.write",
 )
-RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that are about no role: nobody can be allowed them
+RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that no role decides
 EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
 SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
@@ -50,6 +51,11 @@ class Caller(Record):
     def is_person(self) -> bool:
         """Whether the caller is a person; only the operator of the gateway is."""
         return self.role == OPERATOR
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether the caller has a scope `agent` of its own; the owner of the home has none."""
+        return self.agent != OWNER
 
 
 class Quota(Record):

@@ -337,6 +337,14 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             example="holdfast serve --port 0",
         ),
         Command(
+            "ui", "ui:ui", "open the web console of this home in a browser, signed in",
+            options=(
+                Option("--port", "N", "the port, if not any that is free", is_integer=True),
+                Option("--no-browser", "", "print the sign-in link, and open nothing"),
+            ),
+            example="holdfast ui --no-browser",
+        ),
+        Command(
             "prove", "prove:prove", "run a client's real program in a private home, and show what reached the model",
             args=(Arg("CLIENT", "which program", completion="clients"),),
             options=(

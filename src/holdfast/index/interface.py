@@ -296,6 +296,9 @@ class Index(Protocol):
     def count_all(self) -> Totals:
         """Return how much the index holds."""
 
+    def count_types(self, scopes: tuple[str, ...]) -> dict[str, int]:
+        """Return how many notes of each type some scopes have."""
+
     def count_passages_and_facts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Return how many passages and facts some scopes have, or all."""
 

@@ -439,6 +439,10 @@ class IndexQueries:
         """Return how much the index holds."""
         return Totals(*self._row("totals"))
 
+    def count_types(self, scopes: tuple[str, ...]) -> dict[str, int]:
+        """Return how many notes of each type some scopes have."""
+        return {str(type): int(count) for type, count in self._rows("type_counts", scopes=scopes)}
+
     def count_passages_and_facts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Return how many passages and facts some scopes have, or all."""
         if scopes is None:

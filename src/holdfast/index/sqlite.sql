@@ -553,6 +553,10 @@ WHERE d.problem <> '' AND {in_scopes} ORDER BY 1, 2, 3;
 SELECT (SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id WHERE f.part = 'notes' AND d.kind = 'note'), (SELECT count(*) FROM doc WHERE kind = 'file'),
   (SELECT count(*) FROM passage), (SELECT count(*) FROM fact);
 
+-- name: type_counts
+SELECT d.type, count(*) FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.type IS NOT NULL GROUP BY d.type ORDER BY d.type;
+
 -- name: passages_and_facts
 SELECT coalesce(sum((SELECT count(*) FROM passage p WHERE p.doc = d.id)), 0),
   coalesce(sum((SELECT count(*) FROM fact a WHERE a.doc = d.id)), 0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.transfer import Transfer
     from holdfast.ledger.usage import Decisions, Sessions, Usage
+    from holdfast.ledger.web_sessions import SignInCodes, WebSessions
 
 T = TypeVar("T")
 
@@ -56,6 +57,10 @@ class Ledger(Protocol):
     def request_counts(self) -> RequestCounts: ...
     @property
     def file_sources(self) -> FileSources: ...
+    @property
+    def web_sessions(self) -> WebSessions: ...
+    @property
+    def sign_in_codes(self) -> SignInCodes: ...
     @property
     def transfer(self) -> Transfer: ...
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.ledger.request_counts import RequestCounts
     from holdfast.ledger.secret_file import SecretKeyFile
     from holdfast.ledger.transfer import Transfer
+    from holdfast.ledger.web_sessions import SignInCodes, WebSessions
 
     T = TypeVar("T")
 
@@ -40,12 +41,13 @@ FILE = "ledger.db"
 _STATEMENTS = sqlite.load_statements(__file__)
 _MIGRATIONS = (
     "from_version_1", "from_version_2", "from_version_3", "from_version_4", "from_version_5", "from_version_6",
-    "from_version_7",
+    "from_version_7", "from_version_8",
 )  # fmt: skip
 SQL = {**_STATEMENTS, "schema": "".join([_STATEMENTS[name] for name in ("schema", *_MIGRATIONS)])}
 _APPLICATION, _VERSION = 1215260236, 1 + len(_MIGRATIONS)
 _EMPTY_TABLES = (  # for an older file that is read-only
     "as_version_2", "as_version_3", "as_version_4", "as_version_5", "as_version_6", "as_version_7", "as_version_8",
+    "as_version_9",
 )  # fmt: skip
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -143,6 +145,20 @@ class SqliteLedger:
         from holdfast.ledger.file_sources import FileSources
 
         return FileSources(self.database)
+
+    @property
+    def web_sessions(self) -> WebSessions:
+        """Sessions of people in the console."""
+        from holdfast.ledger.web_sessions import WebSessions
+
+        return WebSessions(self.database)
+
+    @property
+    def sign_in_codes(self) -> SignInCodes:
+        """Links that let the owner of the home into the console, once."""
+        from holdfast.ledger.web_sessions import SignInCodes
+
+        return SignInCodes(self.database)
 
     @property
     def transfer(self) -> Transfer:

@@ -184,6 +184,19 @@ CREATE TABLE file_sources (                -- who last wrote a file of an agent'
   PRIMARY KEY (scope, file)
 ) STRICT, WITHOUT ROWID;
 
+-- name: from_version_8
+CREATE TABLE web_sessions (                -- people who are signed in to the console
+  digest  TEXT PRIMARY KEY,                -- SHA-256 of the cookie, which is nowhere
+  token   TEXT NOT NULL,                   -- the public part of the token; '' for the owner of the home
+  created INTEGER NOT NULL,                -- seconds since 1970, as all times here
+  used    INTEGER NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE sign_in_codes (               -- links that let the owner of the home in, once
+  digest  TEXT PRIMARY KEY,
+  expires INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- name: as_version_2
 CREATE TEMP TABLE IF NOT EXISTS told (session, note, version, time);
 
@@ -216,6 +229,10 @@ CREATE TEMP TABLE IF NOT EXISTS audit_shipped (target, number);
 
 -- name: as_version_8
 CREATE TEMP TABLE IF NOT EXISTS file_sources (scope, file, inode, changed, size, origin, agent, client, session, trust, time);
+
+-- name: as_version_9
+CREATE TEMP TABLE IF NOT EXISTS web_sessions (digest, token, created, used, expires);
+CREATE TEMP TABLE IF NOT EXISTS sign_in_codes (digest, expires);
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);
@@ -748,3 +765,27 @@ RETURNING count;
 INSERT INTO audit_checkpoint (one, number, hash, first_time, last_time, made, signature)
 SELECT 1, :number, :hash, :first_time, :last_time, :made, :signature FROM audit_head WHERE count = :number
 ON CONFLICT DO NOTHING;
+
+-- name: web_sessions.put
+INSERT INTO web_sessions (digest, token, created, used, expires) VALUES (:digest, :token, :now, :now, :expires);
+
+-- name: web_sessions.find
+SELECT token, created, used, expires FROM web_sessions WHERE digest = :digest;
+
+-- name: web_sessions.touch
+UPDATE web_sessions SET used = :now WHERE digest = :digest AND used < :now;
+
+-- name: web_sessions.remove
+DELETE FROM web_sessions WHERE digest = :digest;
+
+-- name: web_sessions.remove_ended
+DELETE FROM web_sessions WHERE expires <= :now OR used <= :idle_since;
+
+-- name: sign_in_codes.put
+INSERT INTO sign_in_codes (digest, expires) VALUES (:digest, :expires);
+
+-- name: sign_in_codes.take
+DELETE FROM sign_in_codes WHERE digest = :digest AND expires > :now RETURNING expires;
+
+-- name: sign_in_codes.remove_ended
+DELETE FROM sign_in_codes WHERE expires <= :now;

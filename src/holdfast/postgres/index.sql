@@ -465,6 +465,10 @@ SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE f.part
   (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder),
   (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder);
 
+-- name: type_counts
+SELECT d.type, count(*) FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.type IS NOT NULL GROUP BY d.type ORDER BY d.type;
+
 -- name: passages_and_facts
 SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE {in_scopes}),
   (SELECT count(*) FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder WHERE {in_scopes});

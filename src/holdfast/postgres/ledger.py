@@ -23,6 +23,7 @@ from holdfast.ledger.purges import Purges
 from holdfast.ledger.request_counts import RequestCounts
 from holdfast.ledger.transfer import AUDIT, REVIEW, Transfer
 from holdfast.ledger.usage import Decisions, Sessions, Usage
+from holdfast.ledger.web_sessions import SignInCodes, WebSessions
 from holdfast.postgres import Database, Lock, statements
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class PostgresLedger:
         self.idempotency_keys = IdempotencyKeys(self.database)
         self.request_counts = RequestCounts(self.database)
         self.file_sources = FileSources(self.database)
+        self.web_sessions = WebSessions(self.database)
+        self.sign_in_codes = SignInCodes(self.database)
         self.transfer = Transfer(self.database, self.purges, {REVIEW: review_key, AUDIT: audit_key})
 
     @property

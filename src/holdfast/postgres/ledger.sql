@@ -529,3 +529,27 @@ UPDATE audit_head SET count = :count, hash = :hash WHERE count = :old_count AND 
 
 -- name: transfer.begin_audit_after
 SELECT 1 WHERE begin_audit_after(:number, :hash, :first_time, :last_time, :made, :signature);
+
+-- name: web_sessions.put
+INSERT INTO web_sessions (digest, token, created, used, expires) VALUES (:digest, :token, :now, :now, :expires);
+
+-- name: web_sessions.find
+SELECT token, created, used, expires FROM web_sessions WHERE digest = :digest;
+
+-- name: web_sessions.touch
+UPDATE web_sessions SET used = :now WHERE digest = :digest AND used < :now;
+
+-- name: web_sessions.remove
+DELETE FROM web_sessions WHERE digest = :digest;
+
+-- name: web_sessions.remove_ended
+DELETE FROM web_sessions WHERE expires <= :now OR used <= :idle_since;
+
+-- name: sign_in_codes.put
+INSERT INTO sign_in_codes (digest, expires) VALUES (:digest, :expires);
+
+-- name: sign_in_codes.take
+DELETE FROM sign_in_codes WHERE digest = :digest AND expires > :now RETURNING expires;
+
+-- name: sign_in_codes.remove_ended
+DELETE FROM sign_in_codes WHERE expires <= :now;

@@ -28,6 +28,7 @@ from holdfast.server.mcp import PATH as MCP_PATH
 from holdfast.server.mcp import McpEndpoint
 from holdfast.server.pipeline import Pipeline
 from holdfast.server.routes import ROUTES
+from holdfast.server.web import PAGES
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,7 +66,7 @@ def create_app(
             tracing.close()
 
     app = _App(
-        routes=[*ROUTES, starlette.routing.Route(MCP_PATH, mcp)],
+        routes=[*ROUTES, *PAGES, starlette.routing.Route(MCP_PATH, mcp)],
         middleware=[
             Middleware(RequestMiddleware, gateway=gateway, logs=logs, tracing=tracing),
             Middleware(HostMiddleware, hosts=hosts, origins=origins),

@@ -36,6 +36,15 @@ def find_client_address(peer: str, headers: Headers, trusted_proxies: tuple[str,
     return str(nearest)
 
 
+def came_by_https(scheme: str, peer: str, headers: Headers, trusted_proxies: tuple[str, ...]) -> bool:
+    """Return whether the client's own connection is encrypted, as the connection or a proxy that the settings trust says."""
+    if scheme == "https":
+        return True
+    nearest = _parse_address(peer)
+    is_trusted = nearest is not None and any(nearest in network for network in parse_networks(trusted_proxies))
+    return is_trusted and headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower() == "https"
+
+
 @functools.lru_cache(maxsize=8)
 def parse_networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
     """Return the networks of the setting, which config.py has checked."""

@@ -123,7 +123,8 @@ class Gateway:
 
         Its texts for models name commands in these `words`."""
         cache_key, settings = self._settings_for(caller, role, scopes, read_only)
-        agent, origin = target.agent or caller.agent, "user" if caller.is_person else "agent"
+        agent = target.agent or (caller.agent if caller.has_memory else None)
+        origin = "user" if caller.is_person else "agent"
         self._retention.begin(settings)
         queue = self._write_queue_of(settings)
 

@@ -38,13 +38,14 @@ class RequestRecord:
 class Logs:
     """Write log lines to a stream, or nowhere if there is none."""
 
-    def __init__(self, stream: IO[str] | None, as_json: bool = True) -> None:
+    def __init__(self, stream: IO[str] | None, as_json: bool = True, requests: bool = True) -> None:
         self._stream, self.as_json = stream, as_json
+        self._logs_requests = requests  # without it, only failures are logged
         self._request_lines: list[str] = []  # of requests answered in one turn of the event loop: written together
 
     def log_request(self, record: RequestRecord, seconds: float) -> None:
         """Log an answered request; call it in the event loop."""
-        if self._stream is None:
+        if self._stream is None or not (self._logs_requests or record.failure):
             return
         caller = record.caller
         fields: dict[str, Any] = {

@@ -14,11 +14,12 @@ from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.access import NamedResources
+from holdfast.access import NamedResources, sessions
 from holdfast.access.grants import reachable_scopes
 from holdfast.access.policy import may_try
 from holdfast.access.tokens import RejectedToken
@@ -35,9 +36,12 @@ from holdfast.server.threads import ThreadPool
 from holdfast.server.validation import decode, request_fields
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import Receive, Scope, Send
 
     from holdfast.access import AccessGate, Caller
+    from holdfast.access.sessions import Session
     from holdfast.server.logs import RequestRecord
 
 MAX_UPLOAD_BYTES = 4 * 1024**3
@@ -100,6 +104,23 @@ class Pipeline:
                 reply = await run(lambda: self._handle(route, request, caller, data))
                 await self._send(route, await self._complete(reply), request, send)
 
+    async def call(
+        self, request: Request, caller: Caller, name: str, fields: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:  # fmt: skip
+        """Call a route of the API by its name, such as `GET /v1/notes/{scope}/{key}`, in the name of a known caller.
+
+        A page of the console calls this: `request` is the page's, and `fields` are those of the path, the query or the body.
+        All steps of an API request run, and raise what they raise there: the limits of the token, the decision with its row
+        in the audit, the check of the fields, the handler, and the redaction of its answer.
+        """
+        route = _find_route(request, name)
+        inner, data = _make_request(route, request, fields or {}, headers or {})
+        with ExitStack() as stack:
+            run = self.threads if route.is_slow else self.threads.run_briefly
+            reply = await run(lambda: self._admit_and_handle(route, inner, caller, data, stack))
+            return await self._complete(reply)
+
     async def _complete(self, reply: Reply | PendingReply) -> Reply:
         """Wait for what a reply waits for."""
         if isinstance(reply, Reply):
@@ -135,6 +156,19 @@ class Pipeline:
         """Authenticate before a body is read, in the threads that do nothing else."""
         return await self._token_threads(lambda: self._authenticate(self.gateway.gate, request, stack))
 
+    async def find_session(self, request: Request, cookie: str) -> Session | None:
+        """Return the session of a person in the console, looked up where tokens are; None if it has ended."""
+        seen = record(request)
+
+        def find() -> Session | None:
+            gate = self.gateway.gate
+            session = sessions.find_session(gate, cookie, seen.address)
+            if session is not None:
+                seen.caller, seen.tenant = session.caller, session.caller.tenant if gate.config.store else ""
+            return session
+
+        return await self._token_threads(find)
+
     async def read_body(self, request: Request) -> bytes:
         return await body.read_body(request.headers, request.receive, self.gateway.settings.serve_body_bytes)
 
@@ -150,10 +184,20 @@ class Pipeline:
             seen.rejected_token, seen.reason = error.id, error.reason
             raise
         seen.caller, seen.tenant = caller, caller.tenant if gate.config.store else ""
+        self._admit(gate, caller, stack)
+        return caller
+
+    def _admit(self, gate: AccessGate, caller: Caller, stack: ExitStack) -> None:
+        """Count a request of a caller; raise `TooMany` or `QuotaExceeded` if that is more than it may make."""
         self._rates.take(caller.token)
         gate.count_request(caller)
         stack.enter_context(self.concurrency.enter(caller.token))
-        return caller
+
+    def _admit_and_handle(
+        self, route: Route, request: Request, caller: Caller, data: bytes, stack: ExitStack
+    ) -> Reply | PendingReply:
+        self._admit(self.gateway.gate, caller, stack)
+        return self._handle(route, request, caller, data)
 
     def _authenticate_for(self, route: Route, request: Request, stack: ExitStack) -> tuple[Caller, bool]:
         """Return the caller, and whether its role has the route's action, whatever the body says."""
@@ -309,6 +353,33 @@ def bearer_token(request: Request) -> str:
     given = request.headers.getlist("authorization")
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _find_route(request: Request, name: str) -> Route:
+    """Return the route of the API with this name; uploads have no caller inside the process."""
+    return next(one for one in request.app.routes if isinstance(one, Route) and one.name == name and not one.is_upload)
+
+
+def _make_request(route: Route, outer: Request, fields: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[Request, bytes]:
+    """Return a request for a route as HTTP would bring it, with the id of the `outer` request, and its body."""
+    path_params = {name: str(value) for name, value in fields.items() if name in route.path_fields}
+    others = {name: value for name, value in fields.items() if name not in route.path_fields}
+    query, data = b"", b""
+    sent = {name.lower(): value for name, value in headers.items()}
+    if route.reads is not None:
+        data, sent = encode_json(others), {**sent, "content-type": route.reads}
+    else:
+        query = urlencode({name: _query_text(value) for name, value in others.items()}, doseq=True).encode()
+    scope = {
+        "type": "http", "method": route.method, "path": route.path.format(**path_params), "path_params": path_params,
+        "query_string": query, "headers": [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
+        "app": outer.app, "holdfast.record": record(outer),
+    }  # fmt: skip
+    return Request(scope), data
+
+
+def _query_text(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from holdfast.errors import Busy
+from holdfast.server import running
 from holdfast.server.acceptor import GatewayServer
 from holdfast.server.app import create_app
 from holdfast.server.gateway import Gateway
@@ -28,6 +29,7 @@ from holdfast.server.processes import Workers
 from holdfast.server.shared_counters import SharedCounters
 
 HOST = "127.0.0.1"
+_REACHED_BY = {"0.0.0.0": HOST, "::": "::1"}  # at every address: from this machine by loopback's
 PORT = 8710
 HEAD_SECONDS = 30.0  # from the first byte of a request's head, or from the start of the connection, to the head's end
 MAX_HEAD_BYTES = 64 * 1024
@@ -39,9 +41,9 @@ _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-leng
 
 def serve(
     make_app: Callable[[SharedCounters, int], Starlette], host: str, port: int, logs: Logs, ready: Callable[[str], object],
-    workers: int = 1,
+    workers: int = 1, *, home: str,
 ) -> None:  # fmt: skip
-    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free.
+    """Answer until SIGTERM or Ctrl-C; port 0 means any that is free. Other commands of the home find the server meanwhile.
 
     Each of several workers makes an app of its own, from the counters that all of them share and its number."""
     counters = SharedCounters(workers)
@@ -52,9 +54,10 @@ def serve(
 
     with ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in _listen(host, port, workers)]
-        name = f"[{host}]" if ":" in host else host
+        port = sockets[0].getsockname()[1]
         _on_signals(_exit_at_once)  # a caller who reads that it is ready may stop it at once
-        ready(f"http://{name}:{sockets[0].getsockname()[1]}")
+        stack.enter_context(running.announce(home, _format_url(_REACHED_BY.get(host, host), port)))
+        ready(_format_url(host, port))
         if workers == 1:
             _run(make_app(counters, 0), sockets[0], logs)
         else:
@@ -64,6 +67,10 @@ def serve(
                 restarted,
                 stack.close,
             ).run()
+
+
+def _format_url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def app_of(

@@ -59,6 +59,7 @@ class Status(Record):
     unusable: str = ""  # why the embedder cannot be loaded
     waiting: int | None = None  # passages without vectors
     quarantined: int | None = None  # notes that this caller may see and that wait for a person's approval
+    types: dict[str, int] = {}  # notes by type, in the counted scopes
     archived: tuple[str, ...] = ()  # how many notes are archived and why, a line for each kind of scope
 
 
@@ -109,6 +110,7 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         unusable="; ".join([what for what, _ in available.find_missing_packages(context.config.embedder)]),
         waiting=(count_waiting(context) if exists else 0) if whole else None,
         quarantined=context.query(lambda: context.index.count_notes(visible, only=1)) if exists else 0,
+        types=context.query(lambda: context.index.count_types(folders)) if exists else {},
         archived=tuple(archive.describe_archived(archived_kinds, context.config)),
     )
 

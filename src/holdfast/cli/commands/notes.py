@@ -271,26 +271,13 @@ def _describe_secrets(output: Output, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-_MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
-SIGNALS = {  # what each signal of the ranking means
-    "bm25": "words in the text, the rarer the more",
-    "bmd": "words in the text", "bmw": "words in it and the turn before", "bms": "words in the session",
-    "big": "words side by side", "soft": "words of like meaning", "soft_sm": "words of like meaning in the session",
-    "spk": "said by the person named", "ru": "said by the user", "ra": "said by the assistant", "fp": "said of oneself",
-    "direct": "a wish of the user", "qonly": "only a question", "when": "tells a time", "num": "tells a number",
-    "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
-    "fact": "a fact about what is named",
-    "first": "the first of its session", "small": "small talk",
-    "name": "has a rare name of the question", "archived": "archived: not updated or used for long",
-    **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
-    **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},
-    **{f"g_{name}": f"meaning with its neighbours ({model})" for name, model in _MODELS.items()},
-}  # fmt: skip
 _MIN_SHOWN = 0.001  # less than this is rounding
 
 
 def _print_signals(output: Output, hit: Hit) -> None:
     """Print what each signal of the ranking added to the hit's score, largest first."""
+    from holdfast.search.signals import SIGNALS
+
     signals = [(SIGNALS.get(name, name), value, added) for name, (value, added) in (hit.why or {}).items()]
     signals.sort(key=lambda signal: -abs(signal[2]))
     rows = [(name, f"{value:.3f}", f"{added:+.3f}") for name, value, added in signals]

@@ -54,7 +54,7 @@ def serve(call: Invocation) -> int:
         if logs.as_json:
             logs.log("info", event="listening", url=url)
         else:
-            call.output.print_message(f"answering at {url}; stop with Ctrl-C")
+            call.output.print_message(f"answering at {url}, where a browser shows the console; stop with Ctrl-C")
         _report_token(call, logs, start)
         if host not in _LOOPBACK:
             call.output.print_message("whoever reaches this address can try a token: put TLS in front of it", "yellow")
@@ -65,7 +65,7 @@ def serve(call: Invocation) -> int:
         lambda shared, worker: server.app_of(
             call["home"], hosts=hosts, origins=origins, logs=logs, given=given, shared=shared, worker=worker
         ),
-        host=host, port=port, logs=logs, ready=report_ready, workers=workers,
+        host=host, port=port, logs=logs, ready=report_ready, workers=workers, home=call.load_settings().home,
     )  # fmt: skip
     return 0
 

@@ -27,6 +27,8 @@ from holdfast.server.models import (
     MadeFrom,
     NextCursor,
     NoteScope,
+    OtherAgent,
+    OtherAgentRequest,
     PageCursor,
     PageLimit,
     ReadScope,
@@ -67,7 +69,7 @@ ValidTo = Annotated[str, moment("True until this day; afterwards kept, but no lo
 Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
 
 
-class NotePath(ScopedRequest, kw_only=True):
+class NotePath(OtherAgentRequest, kw_only=True):
     """A request about one note."""
 
     scope: NoteScope
@@ -109,6 +111,7 @@ class StoreNote(_Content, kw_only=True):
 class PutNote(_Content, kw_only=True):
     scope: NoteScope
     key: Key
+    agent: OtherAgent | UnsetType = UNSET
 
 
 class GetNote(NotePath, kw_only=True):
@@ -116,7 +119,7 @@ class GetNote(NotePath, kw_only=True):
     known_at: KnownAt | UnsetType = UNSET
 
 
-class ListNotes(ScopedRequest, kw_only=True):
+class ListNotes(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
     type: FilterType | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
@@ -137,7 +140,7 @@ class ListVersions(NotePath, kw_only=True):
     cursor: PageCursor = ""
 
 
-class ListTrash(ScopedRequest, kw_only=True):
+class ListTrash(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
@@ -293,7 +296,8 @@ ROUTES = (
     Route(
         "GET", "/v1/notes", list_notes,
         action=READ, scope=ALL_SCOPES, summary="the notes you may see, newest first, pinned ones before",
-        params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, verbs=("list",),
+        params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, may_name_agent=True,
+        verbs=("list",),
     ),
     Route(
         "POST", "/v1/notes", store_note,
@@ -305,18 +309,19 @@ ROUTES = (
         "GET", "/v1/notes/{scope}/{key}", get_note,
         action=READ, scope="project", summary="one note, as it is or as it was",
         params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, problems=("not_found",),
-        verbs=("get",),
+        may_name_agent=True, verbs=("get",),
     ),
     Route(
         "PUT", "/v1/notes/{scope}/{key}", put_note,
         action=WRITE, scope="project", summary="write one note; with If-Match only over the version you saw",
         params=PutNote, reads=JSON, example={"text": "Use pytest."},
         answers=Stored, other_status=201, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
+        may_name_agent=True,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", forget_note,
         action=WRITE, scope="project", summary="put a note in the trash; it can be restored for 30 days",
-        params=NotePath, answers=Forgotten, has_etag=True, replay=REPLAY_WHOLE, verbs=("forget",),
+        params=NotePath, answers=Forgotten, has_etag=True, replay=REPLAY_WHOLE, may_name_agent=True, verbs=("forget",),
         answer_example={
             "deleted": True, "key": "testing", "scope": {"kind": "agent", "id": "reviewer"},
             "restorable_until": "2026-06-01T09:00:00Z", "beyond_reach": [],
@@ -325,13 +330,13 @@ ROUTES = (
     Route(
         "GET", "/v1/notes/{scope}/{key}/history", list_versions,
         action=READ, scope="project", summary="every version of a note, newest first",
-        params=ListVersions, answers=VersionPage, problems=("not_found",), verbs=("history",),
+        params=ListVersions, answers=VersionPage, problems=("not_found",), may_name_agent=True, verbs=("history",),
     ),
     Route(
         "POST", "/v1/notes/{scope}/{key}/restore", restore_note,
         action=WRITE, scope="project", summary="bring back what was forgotten or archived",
         params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, problems=("not_found",),
-        verbs=("restore",),
+        may_name_agent=True, verbs=("restore",),
     ),
     Route(
         "POST", "/v1/clear", clear_scope,
@@ -342,6 +347,6 @@ ROUTES = (
     Route(
         "GET", "/v1/trash", list_trash,
         action=READ, scope=ALL_SCOPES, summary="what was forgotten or archived and can be restored",
-        params=ListTrash, answers=TrashPage, verbs=("trash",),
+        params=ListTrash, answers=TrashPage, may_name_agent=True, verbs=("trash",),
     ),
 )  # fmt: skip

@@ -13,6 +13,7 @@ from holdfast.server.models import (
     AsOf,
     FilterType,
     KnownAt,
+    OtherAgentRequest,
     ResponseModel,
     ScopedRequest,
     Tags,
@@ -31,7 +32,7 @@ Amount = Annotated[
 ]
 
 
-class Recall(ScopedRequest, kw_only=True):
+class Recall(OtherAgentRequest, kw_only=True):
     schema_rules: ClassVar[dict[str, Any]] = {
         "if": {"properties": {"mode": {"const": "recent"}}, "required": ["mode"]},
         "else": {"properties": {"query": {"pattern": r"\S"}}, "required": ["query"]},
@@ -160,7 +161,7 @@ ROUTES = (
         "POST", "/v1/recall", recall,
         action=READ, scope=ALL_SCOPES, summary="find what is known about something",
         params=Recall, reads=JSON, example={"query": "which test runner", "mode": "keyword"},
-        answers=Answer, verbs=("recall",),
+        answers=Answer, may_name_agent=True, verbs=("recall",),
         answer_example={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False},
     ),
     Route(

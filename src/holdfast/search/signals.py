@@ -1,0 +1,19 @@
+"""What each signal of the ranking means, for people who ask why a hit is where it is."""
+
+from __future__ import annotations
+
+_MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
+SIGNALS = {  # what each signal of the ranking means
+    "bm25": "words in the text, the rarer the more",
+    "bmd": "words in the text", "bmw": "words in it and the turn before", "bms": "words in the session",
+    "big": "words side by side", "soft": "words of like meaning", "soft_sm": "words of like meaning in the session",
+    "spk": "said by the person named", "ru": "said by the user", "ra": "said by the assistant", "fp": "said of oneself",
+    "direct": "a wish of the user", "qonly": "only a question", "when": "tells a time", "num": "tells a number",
+    "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
+    "fact": "a fact about what is named",
+    "first": "the first of its session", "small": "small talk",
+    "name": "has a rare name of the question", "archived": "archived: not updated or used for long",
+    **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
+    **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},
+    **{f"g_{name}": f"meaning with its neighbours ({model})" for name, model in _MODELS.items()},
+}  # fmt: skip

@@ -1,0 +1,205 @@
+"""One note: read it, compare its versions, change it, forget it, bring it back, or purge it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from holdfast.errors import HoldfastError, NotFound, Refused
+from holdfast.models import AGENT_ORIGINS, SCOPES, parse_tags
+from holdfast.server.problem import Problem
+from holdfast.server.web import address, text
+from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+
+_VERSIONS = 20  # on one page
+_TRASH = 500
+_REVIEWED = ("import", "web")  # origins whose texts a person may have approved
+_CONFLICTS = ("precondition", "conflict")
+_REDACTED = "[REDACTED:"  # how a mark in place of a secret begins
+_BASE = "/ui/notes/{kind}/{id}/{key}"
+
+
+class NoteAddress:
+    """The note that a request is about."""
+
+    def __init__(self, visit: Visit) -> None:
+        params = visit.request.path_params
+        if params["kind"] not in SCOPES:
+            raise Problem("no_route", "there is no such scope", "Go back to the search")
+        self.scope, self.key = address.scope_of(params["kind"], params["id"]), params["key"]
+        self.fields = {"scope": params["kind"], "key": self.key, **address.scope_fields(self.scope, visit.caller.agent)}
+
+    def url(self, action: str = "") -> str:
+        return address.note_url(self.scope, self.key, action)
+
+
+async def get_note(visit: Visit) -> Response:
+    note = NoteAddress(visit)
+    moments = {name: visit.query[name] for name in ("as_of", "known_at") if visit.query.get(name)}
+    try:
+        found = await visit.call("GET /v1/notes/{scope}/{key}", {**note.fields, **moments})
+    except NotFound as error:
+        return await _render_missing(visit, note, error, is_past=bool(moments))
+    paging = {"limit": _VERSIONS, **_cursor(visit)}
+    history = await visit.call("GET /v1/notes/{scope}/{key}/history", {**note.fields, **paging})
+    versions = history["versions"]
+    return await visit.render(
+        "note.html", note=found, scope=note.scope, key=note.key, next=history["next"], is_past=bool(moments),
+        as_of=moments.get("as_of", ""), known_at=moments.get("known_at", ""),
+        versions=_compare(versions), is_first_page="cursor" not in paging,
+        total=found["versions"], trust=_describe_trust(found),
+    )  # fmt: skip
+
+
+async def _get_to_change(visit: Visit, note: NoteAddress) -> Any:
+    """Return a note whose text is to be stored again; raise `Refused` if the caller sees marks in place of its secrets."""
+    found = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
+    if "memory.export" not in visit.permissions and _REDACTED in found["text"]:
+        raise Refused("this note has a secret in it that your role may not see", "Let an operator change it")
+    return found
+
+
+async def get_edit(visit: Visit) -> Response:
+    note = NoteAddress(visit)
+    found = await _get_to_change(visit, note)
+    return await visit.render("edit.html", note=found, draft=found, scope=note.scope, key=note.key, theirs=None, problem=None)
+
+
+async def post_edit(visit: Visit) -> Response:
+    """Store the form over the version that the person saw; show both texts if there is another by now."""
+    note, form = NoteAddress(visit), visit.form
+    found = await _get_to_change(visit, note)
+    content = {
+        "text": form.get("text", ""), "type": form.get("type", ""), "tags": list(parse_tags(form.get("tags", ""))),
+        "pinned": form.get("pinned") == "yes",
+    }  # fmt: skip
+    kept = _kept_fields(found, is_same_text=content["text"] == found["text"])
+    try:
+        stored = await _put(visit, note, {**content, **kept}, form.get("version", ""))
+    except (HoldfastError, Problem) as error:
+        return await _render_refused(visit, note, content, error)
+    return redirect(f"{note.url()}?done={'unchanged' if stored['action'] == 'unchanged' else 'saved'}")
+
+
+async def _render_refused(visit: Visit, note: NoteAddress, content: dict[str, Any], error: Exception) -> Response:
+    """Show the form again with what the person wrote, and with the present text if another caller changed the note."""
+    problem = describe_problem(visit.request, error, visit.caller.is_person)
+    current = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
+    is_conflict = problem["code"] in _CONFLICTS
+    theirs = text.compare_lines(current["text"], content["text"]) if is_conflict else None
+    version = current["version"] if is_conflict else visit.form.get("version", "")
+    return await visit.render(
+        "edit.html", http_status=problem["status"], note={**current, "version": version}, draft=content, scope=note.scope,
+        key=note.key, theirs=theirs, problem=problem,
+    )  # fmt: skip
+
+
+async def post_pin(visit: Visit) -> Response:
+    """Pin or unpin the version that the person saw."""
+    note, pinned = NoteAddress(visit), visit.form.get("pinned") == "yes"
+    found = await _get_to_change(visit, note)
+    content = {"text": found["text"], "pinned": pinned, **_kept_fields(found, is_same_text=True)}
+    await _put(visit, note, content, visit.form.get("version", ""))
+    return redirect(f"{note.url()}?done={'pinned' if pinned else 'unpinned'}")
+
+
+async def post_forget(visit: Visit) -> Response:
+    note = NoteAddress(visit)
+    headers = {"If-Match": f'"{visit.form.get("version", "")}"'}
+    await visit.call("DELETE /v1/notes/{scope}/{key}", note.fields, headers)
+    return redirect(f"{note.url()}?done=forgotten")
+
+
+async def post_restore(visit: Visit) -> Response:
+    note = NoteAddress(visit)
+    await visit.call("POST /v1/notes/{scope}/{key}/restore", note.fields)
+    return redirect(f"{note.url()}?done=restored")
+
+
+async def get_purge(visit: Visit) -> Response:
+    """Ask once more: a purge cannot be undone."""
+    note = NoteAddress(visit)
+    found = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
+    return await visit.render("purge.html", note=found, scope=note.scope, key=note.key, problem=None)
+
+
+async def post_purge(visit: Visit) -> Response:
+    """Purge once the person has typed the key, and show the receipt."""
+    note = NoteAddress(visit)
+    if visit.form.get("confirm", "").strip() != note.key:
+        found = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
+        problem = {"detail": "This is not the key of the note.", "fix": "Type the key exactly as it is shown"}
+        return await visit.render("purge.html", http_status=422, note=found, scope=note.scope, key=note.key, problem=problem)
+    transcripts = {"transcripts": True} if visit.form.get("transcripts") == "yes" else {}
+    receipt = await visit.call("POST /v1/notes/{scope}/{key}/purge", {**note.fields, **transcripts})
+    return await visit.render("receipt.html", receipt=receipt, scope=note.scope, key=note.key)
+
+
+def _kept_fields(note: dict[str, Any], is_same_text: bool) -> dict[str, str]:
+    """Return fields of a note that a change must not lose: until when it is true, and how far it is trusted.
+
+    A new text is the word of the person who wrote it. The same text is trusted as before, unless a person has approved it.
+    """
+    kept = {"valid_to": note["valid_to"]} if note["valid_to"] else {}
+    trust = note["source"]["trust"] or note["source"]["origin"]
+    is_approved = trust in _REVIEWED and not note["quarantined"]
+    if is_same_text and trust in AGENT_ORIGINS and not is_approved:
+        kept["origin"] = trust
+    return kept
+
+
+async def _put(visit: Visit, note: NoteAddress, content: dict[str, Any], version: str) -> Any:
+    return await visit.call("PUT /v1/notes/{scope}/{key}", {**note.fields, **content}, {"If-Match": f'"{version}"'})
+
+
+async def _render_missing(visit: Visit, note: NoteAddress, error: Exception, is_past: bool) -> Response:
+    """Show that there is no such note, and offer to bring it back if it is in the trash or the archive."""
+    problem = describe_problem(visit.request, error, visit.caller.is_person)
+    trashed: list[dict[str, Any]] = []
+    if not is_past:
+        fields = {name: value for name, value in note.fields.items() if name != "key"}
+        page = await visit.call("GET /v1/trash", {**fields, "limit": _TRASH})
+        trashed = [one for one in page["trash"] if one["key"] == note.key]
+    return await visit.render(
+        "note-missing.html", http_status=200 if trashed and visit.query.get("done") else 404, problem=problem, scope=note.scope,
+        key=note.key, trashed=trashed[0] if trashed else None, is_past=is_past,
+    )  # fmt: skip
+
+
+def _compare(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return versions, newest first, each with the lines that it changed in the one before; None for the last one."""
+    older = [*[one["text"] for one in versions[1:]], None]
+    return [
+        {**one, "lines": text.compare_lines(before, one["text"]) if before is not None else None}
+        for one, before in zip(versions, older, strict=True)
+    ]
+
+
+def _describe_trust(note: dict[str, Any]) -> str:
+    """Return how far the text is trusted, in words."""
+    if note["quarantined"]:
+        return "Waits for review: agents are not told this until a person approves it."
+    words = {
+        "user": "A person said this.", "agent": "An agent wrote this.", "tool": "A tool's output said this.",
+        "import": "This was imported.", "web": "This came from the web.",
+    }  # fmt: skip
+    source = note["source"]
+    return words.get(source["trust"] or source["origin"], "")
+
+
+def _cursor(visit: Visit) -> dict[str, str]:
+    cursor = visit.query.get("cursor")
+    return {"cursor": cursor} if cursor else {}
+
+
+PAGES = (
+    Page("GET", _BASE, get_note),
+    Page("GET", f"{_BASE}/edit", get_edit),
+    Page("POST", f"{_BASE}/edit", post_edit),
+    Page("POST", f"{_BASE}/pin", post_pin),
+    Page("POST", f"{_BASE}/forget", post_forget),
+    Page("POST", f"{_BASE}/restore", post_restore),
+    Page("GET", f"{_BASE}/purge", get_purge),
+    Page("POST", f"{_BASE}/purge", post_purge),
+)
