@@ -121,7 +121,7 @@ def _disabled_status(context: Context, whole: bool) -> Status:
     return Status(
         home=context.config.home,
         enabled=False,
-        project=context.project_ids()[0] if context.project_override else None,
+        project=context.project_override,
         session=context.session,
         agent=context.agent,
         shelf=_store_name(context),
