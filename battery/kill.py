@@ -19,6 +19,7 @@ from battery.workspace import Workspace
 KILLS_PER_HOME = 12
 _MAX_DELAY = 0.25  # seconds between the start of a writer's work and its end
 _SCOPE = "projects/demo"
+_VERSIONS = 20  # that are in the file of a note itself; older ones may be in history files
 Texts = tuple[str, ...]  # of one note, newest first
 Notes = tuple[dict[str, Texts], list[tuple[str, Texts]]]  # current notes by key, and trashed notes sorted by key
 
@@ -51,7 +52,8 @@ class Model:
 
     def to_notes(self) -> Notes:
         """Return the model in the form of `_read_notes`: the trash has no order on disk."""
-        return self.notes, sorted(self.trash)
+        notes = {key: texts[:_VERSIONS] for key, texts in self.notes.items()}
+        return notes, sorted([(key, texts[:_VERSIONS]) for key, texts in self.trash])
 
 
 def run(workspace: Workspace, report: Report, moments: int, seed: int, *, jobs: int = 2) -> None:
@@ -134,19 +136,21 @@ def _read_notes(state: State, writer: str) -> Notes:
     for item, data in state.items():
         key = invariants.key_of(item)
         if item.startswith(_SCOPE) and key.startswith(f"{writer}-"):
-            if invariants.part_of(item) == "notes":
-                notes[key] = invariants.read_texts(data)
-            else:
-                trash.append((key, invariants.read_texts(data)))
+            part, texts = invariants.part_of(item), invariants.read_texts(data)[:_VERSIONS]
+            if part == "notes":
+                notes[key] = texts
+            elif part != "history":
+                trash.append((key, texts))
     return notes, sorted(trash)
 
 
 def _describe_difference(model: Model, stored: Notes) -> str:
     notes, trash = stored
-    keys = [key for key in sorted({*notes, *model.notes}) if notes.get(key) != model.notes.get(key)]
-    lines = [f"{key} has {_shorten(notes.get(key))}, acknowledged {_shorten(model.notes.get(key))}" for key in keys[:3]]
-    if sorted(model.trash) != trash:
-        here, expected = ([text.split(" ", 1)[0] for _, (text, *_) in notes] for notes in (trash, sorted(model.trash)))
+    own_notes, own_trash = model.to_notes()
+    keys = [key for key in sorted({*notes, *own_notes}) if notes.get(key) != own_notes.get(key)]
+    lines = [f"{key} has {_shorten(notes.get(key))}, acknowledged {_shorten(own_notes.get(key))}" for key in keys[:3]]
+    if own_trash != trash:
+        here, expected = ([text.split(" ", 1)[0] for _, (text, *_) in notes] for notes in (trash, own_trash))
         lines.append(f"the trash has {here}, acknowledged {expected}")
     return "; ".join(lines)
 
