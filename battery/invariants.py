@@ -13,6 +13,8 @@ from battery.child_programs import open_memory
 from holdfast import HoldfastError, Memory
 from holdfast.base.ids import digest
 from holdfast.formats.versions import ParsedNote, list_versions, parse_note
+from holdfast.store import note_history
+from holdfast.store.files import FileStore
 from holdfast.store.listing import MAX_NOTES as MAX_LISTED
 
 State = dict[str, bytes]  # the files of the store: their bytes by `scope/part/name`
@@ -67,15 +69,22 @@ def read_texts(data: bytes) -> tuple[str, ...]:
     return tuple(version.text for version in list_versions(parse(data)))
 
 
+def read_all_texts(home: Path, item: str, data: bytes) -> tuple[str, ...]:
+    """Return the texts of all versions of a note, newest first, also of those in its history files."""
+    scope = "/".join(item.split("/")[: 1 if item.startswith("global/") else 2])
+    store = FileStore(str(home), lock_seconds=5)
+    return tuple(version.text for version in note_history.list_versions(store, scope, parse(data)))
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 
 def find_torn(state: State) -> list[str]:
-    """Return what is wrong with files that are not complete notes."""
+    """Return what is wrong with files that are not complete notes; history files are read with their notes."""
     return [
         f"torn: {item}: {problem}"
         for item, data in state.items()
-        if part_of(item) != "files"
+        if part_of(item) not in ("files", note_history.PART)
         for problem in _find_problems(data)
     ]
 
@@ -158,7 +167,7 @@ def check_reopened(home: Path, state: State, words: Iterable[str] = (), *, sever
     """
     try:
         with open_memory(home) as memory:
-            problems = _check_recall(memory, state, words) + _check_list(memory, state)
+            problems = _check_recall(memory, state, words) + _check_list(home, memory, state)
             problems += find_leftovers(home)
             if not several_writers:
                 problems += check_listings(home, state)
@@ -200,8 +209,8 @@ def _name_cited_file(path: str) -> str:
     return f"{folder}/{archived[1]}" if archived else path
 
 
-def _check_list(memory: Memory, state: State) -> list[str]:
-    texts = {item: read_texts(data) for item, data in state.items() if part_of(item) == "notes"}
+def _check_list(home: Path, memory: Memory, state: State) -> list[str]:
+    texts = {item: read_all_texts(home, item, data) for item, data in state.items() if part_of(item) == "notes"}
     listed = {note.path: (note.text, note.versions) for note in memory.list()}
     expected = {item: (versions[0], len(versions)) for item, versions in texts.items()}
     return [f"list: {item}" for item in sorted({*listed, *expected}) if listed.get(item) != expected.get(item)]

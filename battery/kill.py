@@ -19,7 +19,6 @@ from battery.workspace import Workspace
 KILLS_PER_HOME = 12
 _MAX_DELAY = 0.25  # seconds between the start of a writer's work and its end
 _SCOPE = "projects/demo"
-_VERSIONS = 20  # that are in the file of a note itself; older ones may be in history files
 Texts = tuple[str, ...]  # of one note, newest first
 Notes = tuple[dict[str, Texts], list[tuple[str, Texts]]]  # current notes by key, and trashed notes sorted by key
 
@@ -52,8 +51,7 @@ class Model:
 
     def to_notes(self) -> Notes:
         """Return the model in the form of `_read_notes`: the trash has no order on disk."""
-        notes = {key: texts[:_VERSIONS] for key, texts in self.notes.items()}
-        return notes, sorted([(key, texts[:_VERSIONS]) for key, texts in self.trash])
+        return self.notes, sorted(self.trash)
 
 
 def run(workspace: Workspace, report: Report, moments: int, seed: int, *, jobs: int = 2) -> None:
@@ -79,7 +77,7 @@ def run_home(workspace: Workspace, seed: str, moments: int = KILLS_PER_HOME) -> 
         problems = []
         state = invariants.read_store(home)
         for writer, output in outputs.items():
-            model, wrong = _update_model(models[writer], f"{seed}m{moment}", writer, output, state)
+            model, wrong = _update_model(models[writer], f"{seed}m{moment}", writer, output, home=home, state=state)
             models[writer] = model
             problems += wrong
         problems += invariants.find_torn(state) + invariants.check_reopened(home, state, several_writers=True)
@@ -111,7 +109,9 @@ def _run_and_kill(workspace: Workspace, home: Path, seed: str, delays: dict[str,
     return outputs
 
 
-def _update_model(model: Model, seed: str, writer: str, output: list[str], state: State) -> tuple[Model, list[str]]:
+def _update_model(
+    model: Model, seed: str, writer: str, output: list[str], *, home: Path, state: State
+) -> tuple[Model, list[str]]:
     """Return the model after all acknowledged steps and as much of the interrupted one as the store has."""
     unexpected = [line for line in output[1:] if not line.isdigit()]
     if output[:1] != ["ready"] or unexpected:
@@ -120,7 +120,7 @@ def _update_model(model: Model, seed: str, writer: str, output: list[str], state
     for step in itertools.islice(steps, len(output) - 1):
         model = model.apply_step(step)
     interrupted = next(steps)
-    notes = _read_notes(state, writer)
+    notes = _read_notes(home, state, writer)
     for done in itertools.product((False, True), repeat=len(interrupted[1])):
         candidate = model.apply_step(interrupted, done)
         if candidate.to_notes() == notes:
@@ -129,17 +129,17 @@ def _update_model(model: Model, seed: str, writer: str, output: list[str], state
     return model, [f"writer {writer}, {len(output) - 1} steps acknowledged, then {interrupted[0]}: {difference}"]
 
 
-def _read_notes(state: State, writer: str) -> Notes:
+def _read_notes(home: Path, state: State, writer: str) -> Notes:
     """Return the notes of one writer that the store has."""
     notes: dict[str, Texts] = {}
     trash: list[tuple[str, Texts]] = []
     for item, data in state.items():
         key = invariants.key_of(item)
-        if item.startswith(_SCOPE) and key.startswith(f"{writer}-"):
-            part, texts = invariants.part_of(item), invariants.read_texts(data)[:_VERSIONS]
-            if part == "notes":
+        if item.startswith(_SCOPE) and key.startswith(f"{writer}-") and invariants.part_of(item) != "history":
+            texts = invariants.read_all_texts(home, item, data)
+            if invariants.part_of(item) == "notes":
                 notes[key] = texts
-            elif part != "history":
+            else:
                 trash.append((key, texts))
     return notes, sorted(trash)
 
