@@ -67,7 +67,8 @@ def edit_note(workspace: Workspace, writers: int, count: int, versioned: bool) -
         problems.append(f"{len(applied)} applied and {conflicts} conflicts of {writers * count} attempts")
     if conflicts and not versioned:
         problems.append(f"{conflicts} conflicts, though no edit named a version")
-    texts = invariants.read_texts(invariants.read_store(home)["projects/demo/notes/shared.md"])
+    item = "projects/demo/notes/shared.md"
+    texts = invariants.read_all_texts(home, item, invariants.read_store(home)[item])
     if Counter(texts) != Counter([*applied, _FIRST_TEXT]):
         problems.append(f"{len(texts)} versions in the file, {len(applied)} applied and one before")
     problems += _check_home(home)
