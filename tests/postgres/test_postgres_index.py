@@ -397,6 +397,7 @@ def test_pgvector_that_comes_later_is_used_from_then_on(postgres_url, tmp_path):
 
 CHILD = textwrap.dedent("""\
     import sys
+    from holdfast.base.ids import FileId
     from holdfast.postgres.index import PostgresIndex as Index
     from holdfast.models import Progress
     from holdfast.postgres import PostgresSettings
