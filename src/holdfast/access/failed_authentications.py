@@ -15,7 +15,7 @@ from holdfast.base.record import Record
 WINDOW_SECONDS = 60
 MAX_SOURCES = 20  # in a minute and a process: at most 48 rows a minute, (20 sources + 4 reasons) * 2
 OTHERS = "(others)"
-UNKNOWN = "(unknown)"  # the agent of a token that nobody issued; no agent can have this name
+UNKNOWN = "(unknown)"  # the agent of a token that was never issued; no agent can have this name
 REASONS = ("missing", "invalid", "expired", "revoked")
 
 
