@@ -1,7 +1,7 @@
 # The two commands: `make run` and `make test`. Each sets up what is missing first.
 PY = .venv/bin/python
 
-.PHONY: help setup run demo test test-all lint bench bench-peers battery docs clean
+.PHONY: help setup run demo test test-all lint bench bench-peers battery docs pictures clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -40,6 +40,10 @@ docs: setup  ## write the computed pages of docs/ anew
 	@$(PY) tests/repository/test_promises.py --write
 	@$(PY) tests/repository/test_layers.py --write
 	@$(PY) scripts/draw-architecture
+
+pictures: setup  ## the pictures in docs/images: a recording of a terminal, and screenshots of the console
+	@$(PY) scripts/draw-terminal
+	@PICTURES_FOLDER=docs/images $(PY) -m pytest -q -n 0 tests/web/test_pictures.py
 
 clean:  ## remove what setup and tests made
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist build

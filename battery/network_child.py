@@ -121,6 +121,7 @@ def _calls(memory: Any, home: str) -> dict[str, Callable[[], object]]:
     return calls | {
         "review": lambda: (memory.store("from the web", key="web", origin="web"), memory.review()),
         "approve": lambda: memory.approve("web"),
+        "quarantine": lambda: memory.quarantine("web"),
         "trace": lambda: memory.trace("web"),
         "reject": lambda: (memory.store("from the web, too", key="web-too", origin="web"), memory.reject("web-too")),
         "export": lambda: list(memory.export()),

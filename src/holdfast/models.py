@@ -19,7 +19,7 @@ MODES = ("hybrid", "keyword", "semantic", "recent")
 SEARCH_MODES = MODES[:3]  # those that need a query
 SORTS = ("relevance", "recency", "usage")
 RECALL_OPTIONS = (  # the arguments of `Memory.recall` besides the query; each interface passes on those that were given
-    "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain",
+    "scope", "type", "tags", "limit", "as_of", "known_at", "mode", "sort", "kind", "now", "explain", "archived",
 )  # fmt: skip
 PARTS = {  # the parts of the store in which each kind of hit is
     "note": "notes archive", "file": "files", "turn": "transcripts", "fact": "facts",

@@ -148,7 +148,7 @@ def _measure(base: Path, notes: int, options: Options, print_progress: PrintProg
             database = options.store or str(base / f"plain-{notes}-{workers}-{agents}.db")
             with (
                 _start_plain_service(database, str(fixture), str(home)) as plain,
-                _start_gateway(str(home), workers) as (gateway, process),
+                start_gateway(str(home), workers) as (gateway, process),
             ):
                 for kind in (READ, KEYWORD, HYBRID, STORE):  # stores last: vectors of new notes are computed meanwhile
                     floor = None if kind is HYBRID else _press(plain, _plain_requests(kind, corpus, tokens[:agents]), options)
@@ -243,7 +243,7 @@ def _start_plain_service(database: str, fixture: str, home: str) -> Iterator[Add
 
 
 @contextmanager
-def _start_gateway(home: str, workers: int) -> Iterator[tuple[Address, subprocess.Popen[bytes]]]:
+def start_gateway(home: str, workers: int) -> Iterator[tuple[Address, subprocess.Popen[bytes]]]:
     """Run the gateway as a user starts it; yield its address and its process."""
     with _start_server(holdfast_command("serve", "--port", "0", "--workers", str(workers), "--json"), home) as process:
         assert process.stdout is not None

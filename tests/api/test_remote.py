@@ -168,6 +168,7 @@ LIFE = {  # in this order
     "store_many from a file": lambda m: m.store_many([{"text": "brought along", "key": "brought"}], origin="import"),
     "review, more than one": lambda m: sorted(note.key for note in m.review()),
     "approve": lambda m: m.approve("brought").quarantined,
+    "quarantine": lambda m: m.quarantine("brought").quarantined,
     "reject": lambda m: [m.store("from the web", key="webbed", origin="web").action, m.reject("webbed").deleted],
     "one receipt": lambda m: m.receipts(m.receipts()[0].id)[0].state,
     "purge a text": lambda m: m.purge(text="harbour words, the second").deleted,

@@ -73,6 +73,7 @@ CALLS = {
     "review": lambda m: [m.review(), m.review(everywhere=True), m.review(scope="project")],
     "trace": lambda m: m.trace("web"),
     "approve": lambda m: m.approve("web"),
+    "quarantine": lambda m: [m.quarantine("web"), m.approve("web")],
     "reject": lambda m: [m.store("from the web", key="webbed", origin="web"), m.reject("webbed", scope="project")],
     "approve of a scope": lambda m: [m.store("web again", key="web2", origin="web"),
                                      m.approve("web2", scope=m.get("web2").scope)],

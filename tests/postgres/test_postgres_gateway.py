@@ -270,6 +270,7 @@ def test_tenants_have_agents_and_notes_of_the_same_names(gateway):
     assert operator("DELETE", "/agents/reviewer").json["state"] == "revoked"
     assert [client.get("/gateway/memory").status for client in clients.values()] == [401, 200, 200]
     assert operator.get("/metrics").code == "denied"  # the counts of the process are about all tenants
+    assert operator.get("/traffic").code == "denied"
     assert gateway.operator.get("/metrics").status == 200
 
 

@@ -47,7 +47,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "clients/__init__.py": "reads which clients there are, and the rubric",
     "clients/parts.py": "reads the skills and plugins that come with it",
     "verbs/scaffold/__init__.py": "reads the templates that come with it",
-    "cli/commands/config.py": "writes config.toml",
+    "verbs/settings.py": "writes config.toml",
     "mcp/early_handshake.py": "the client's end of stdin and stdout, and /dev/null in its place",
     "mcp/stdio.py": "the client's end of stdout",
     "mcp/token.py": "the token for HTTP, in the home's run folder",
@@ -91,6 +91,9 @@ NETWORK_ACCESS = {  # every module that imports a network module, and why
     "server/audit_sinks.py": "sends the audit to the syslog that the operator names",
     "server/pipeline.py": "spells the query of a request inside the process; connects to nothing",
     "server/web/page.py": "takes a form apart; connects to nothing",
+    "server/web/fact_scope.py": "spells the query of a link; connects to nothing",
+    "server/web/review.py": "spells a query; connects to nothing",
+    "server/web/trash.py": "spells a query; connects to nothing",
     "server/body.py": "takes a query apart; connects to nothing",
     "api/remote/client.py": "spells a query; http_client.py connects",
     "api/remote/memory.py": "spells a key in a path; connects to nothing",
@@ -260,7 +263,7 @@ def test_only_the_store_renames_or_removes_memory_files():
         "file_edit/file.py",  # the user's files that an install or a render edits
         "server/running.py",  # the address of the running server
         "access/operator_token.py",  # the file with the first operator's token
-        "cli/commands/config.py",  # config.toml
+        "verbs/settings.py",  # config.toml
         "cli/commands/edit.py",  # the temporary file of an editor
         "cli/commands/export.py",  # the file that an export is written to
     }

@@ -79,10 +79,11 @@ WRITES = {
 READS = {
     "GET /v1/notes": ["?", "?archived=true"], "GET /v1/notes/{scope}/{key}": ["?"],
     "GET /v1/notes/{scope}/{key}/history": ["?"], "GET /v1/trash": ["?"], "GET /v1/trace/{scope}/{key}": ["?"],
-    "GET /v1/facts": ["?", "?history=true"], "GET /v1/graph": [f"?entity={WORD}+club"],
-    "GET /v1/graph/path": [f"?from={WORD}+club&to=Turin"], "GET /v1/history": ["?of={citation}&before=9&after=9"],
-    "GET /v1/read": ["?path={path}"], "GET /v1/status": ["?"], "GET /v1/export": ["?"], "GET /v1/review": ["?"],
-    "GET /gateway/memory": ["?"],
+    "GET /v1/facts": ["?", "?history=true"], "GET /v1/facts/subjects": ["?"], "GET /v1/graph": [f"?entity={WORD}+club"],
+    "GET /v1/graph/path": [f"?from={WORD}+club&to=Turin"], "GET /v1/history/sessions": ["?"],
+    "GET /v1/history": ["?of={citation}&before=9&after=9"],
+    "GET /v1/read": ["?path={path}"], "GET /v1/status": ["?"], "GET /v1/activity": ["?"], "GET /v1/export": ["?"],
+    "GET /v1/review": ["?"], "GET /gateway/memory": ["?"],
     "POST /v1/recall": [
         {"query": WORD, "mode": "keyword", "limit": 100}, {"query": "", "mode": "recent", "limit": 100},
         *[{"query": WORD, "mode": "keyword", "limit": 100, "kind": kind} for kind in ("note", "file", "turn", "fact")],
@@ -95,11 +96,13 @@ READS = {
 NO_TEXT = {  # routes that neither keep a text of the caller in memory nor return one, or that only a person may use
     "POST /v1/files/delete", "POST /v1/clear", "POST /v1/forget-source", "POST /v1/purge", "POST /v1/notes/{scope}/{key}/purge",
     "GET /v1/receipts", "GET /v1/receipts/{id}", "POST /v1/review/{scope}/{key}/approve",
-    "POST /v1/review/{scope}/{key}/reject",
+    "POST /v1/review/{scope}/{key}/reject", "POST /v1/review/{scope}/{key}/quarantine", "POST /v1/trash/empty",
+    "GET /v1/settings", "PUT /v1/settings/{name}",
     "GET /v1/check", "POST /v1/reindex", "POST /v1/embed", "GET /agents", "POST /agents", "POST /agents/{name}/token",
     "DELETE /agents/{name}", "GET /agents/{name}/grants", "POST /agents/{name}/grants", "DELETE /agents/{name}/grants",
     "GET /roles", "GET /audit", "GET /audit/verify", "GET /audit/export", "GET /done", "GET /done/exists", "POST /done",
-    "POST /github/review", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "GET /problems/{code}",
+    "POST /github/review", "GET /healthz", "GET /readyz", "GET /metrics", "GET /traffic", "GET /openapi.json",
+    "GET /problems/{code}",
 }  # fmt: skip
 TOOL_WRITES = [
     ("memory_store", {"text": f"{WORD} by tool", "key": "by-tool"}), ("memory_store", {"text": f"{WORD} x", "origin": "user"}),

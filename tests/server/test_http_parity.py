@@ -108,7 +108,8 @@ def furnish(ask):
 
 def request_of(route, version, number):
     """Return a request that succeeds: the example of the route, about existing data."""
-    path = route.path.replace("{scope}", "agent").replace("{name}", "other")
+    name = "lock.seconds" if route.path.startswith("/v1/settings") else "other"
+    path = route.path.replace("{scope}", "agent").replace("{name}", name)
     path = path.replace("{key}", "gone" if path.endswith("/restore") else "k")
     body = None if route.reads is None else {**route.example}
     if body and "version" in body:

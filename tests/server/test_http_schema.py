@@ -38,8 +38,11 @@ STATE = {
     "refused",  # what only a person may do, such as to keep a secret
 }
 MEANING = {  # code and route: why no schema can say it
-    ("usage", "GET /v1/notes"): "`source` and `archived` exclude each other: OpenAPI has no rule about two parameters",
+    ("usage", "GET /v1/notes"): "`source` and `archived` exclude each other, and so do others: OpenAPI has no such rule",
     ("usage", "GET /v1/review"): "`everywhere` and `agent` exclude each other: the same",
+    ("usage", "GET /v1/trash"): "the same",
+    ("usage", "POST /v1/trash/empty"): "the same",
+    ("usage", "PUT /v1/settings/{name}"): "what fits depends on the setting",
     ("usage", "POST /agents"): "the role must be one of the gateway's, whose files may change",
     ("usage", "DELETE /agents/{name}/grants"): "`pattern` depends on `kind`: OpenAPI has no rule about two parameters",
     ("usage", "POST /github/review"): "no token for GitHub is set",
@@ -80,7 +83,7 @@ def test_the_example_of_a_route_is_one(route):
 
     jsonschema_rs.Draft202012Validator(openapi.body_schema(route)).validate(route.example)
     if not route.is_upload:
-        path = {"scope": "agent", "key": "k", "name": "n"}
+        path = {"scope": "agent", "key": "k", "name": "lock.seconds"}
         decode(route.params, {**route.example, **{name: path[name] for name in route.path_fields}})
 
 

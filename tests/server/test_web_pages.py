@@ -176,6 +176,34 @@ def test_a_pin_or_a_tag_gives_no_trust_and_a_text_of_ones_own_does(any_gateway, 
     assert read()["valid_to"].startswith("2999-01-01")
 
 
+def test_a_note_moves_to_another_scope_and_leaves_its_versions_in_the_trash(person, operator):
+    moved = person.send_form(person.get(NOTE), f"{NOTE}/move", kind="project", id="shop")
+    assert moved.status == 303 and moved.headers["location"] == "/ui/notes/project/shop/deploys?done=moved"
+    there = operator.get("/v1/notes/project/deploys?project=shop").json
+    assert (there["text"], there["type"], there["tags"]) == ("We deploy on Mondays.\nNever on Fridays.", "feedback", ["ci-cd"])
+    assert operator.get("/v1/notes/project/deploys?project=demo").status == 404
+    operator("POST", "/v1/notes/project/deploys/restore", {"project": "demo"})
+    assert current(operator)["versions"] == 2
+
+
+def test_a_note_does_not_move_over_another_nor_without_a_name(person, operator):
+    version = current(operator)["version"]
+    operator("PUT", "/v1/notes/project/deploys", {"text": "Another note.", "project": "shop"})
+    assert person.send_form(person.get(NOTE), f"{NOTE}/move", kind="project", id="shop", version=version).status == 412
+    assert person.send_form(person.get(NOTE), f"{NOTE}/move", kind="project", id="", version=version).status == 422
+    assert person.send_form(person.get(NOTE), f"{NOTE}/move", kind="project", id="other", version="outdated").status == 409
+    assert current(operator)["version"] == version
+    assert operator.get("/v1/notes/project/deploys?project=shop").json["text"] == "Another note."
+
+
+def test_the_filter_by_source_keeps_what_comes_from_there(any_gateway, operator, person):
+    any_gateway.agent("reader")("PUT", "/v1/notes/agent/other", {"text": "We deploy from the harbour."})
+    everyone = person.get("/ui/search?q=deploy").text
+    of_agent = person.get("/ui/search?q=deploy&source=reader").text
+    assert NOTE in everyone and "/ui/notes/agent/reader/other" in everyone
+    assert f'href="{NOTE}"' not in of_agent and "/ui/notes/agent/reader/other" in of_agent
+
+
 def test_forget_can_be_undone(person, operator):
     sent = person.send_form(person.get(NOTE), f"{NOTE}/forget")
     page = person.get(sent.headers["location"])

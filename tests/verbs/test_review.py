@@ -66,6 +66,36 @@ def test_a_rejected_note_is_forgotten_and_can_be_restored(memory, person):
     assert person.restore("k").quarantined
 
 
+def test_an_approval_is_taken_back(memory, person):
+    memory.store("one", key="k", origin="import")
+    person.approve("k")
+    assert "one" in memory.brief().text
+    note = person.quarantine("k")
+    assert note.quarantined and note.source.trusted == "import"
+    assert [one.key for one in person.review()] == ["k"] and "one" not in memory.brief().text
+    assert person.quarantine("k") == note
+    assert [one.action for one in memory.trace("k").decisions] == ["quarantined", "approved"]
+    assert not person.approve("k").quarantined
+    with pytest.raises(Refused, match="only a person"):
+        memory.quarantine("k")
+    with pytest.raises(Conflict):
+        person.quarantine("k", expected=note.version)
+    with pytest.raises(NotFound):
+        person.quarantine("none")
+
+
+def test_undo_at_the_command_line_takes_an_approval_or_a_rejection_back(memory, person, home, capsys):
+    from holdfast.cli import main
+
+    words = ["--home", str(home), "--project", "demo", "review", "--undo"]
+    for decide in (person.approve, person.reject):
+        memory.store("one", key="k", origin="web")
+        decide("k")
+        assert main([*words, "k"]) == 0 and "waits for review k" in capsys.readouterr().out
+        assert person.get("k").quarantined
+    assert main([*words, "none"]) == 1
+
+
 def test_decisions_are_kept_and_traced(memory, person):
     memory.store("one", key="k", origin="web")
     person.approve("k")

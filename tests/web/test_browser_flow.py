@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from browser import Console, load_axe
+from console_pages import fill_pages, list_addresses
 
 NOTE = "/ui/notes/project/demo/deploys"
 
@@ -180,10 +181,14 @@ def test_ui_prints_a_link_that_a_browser_can_use(chromium, home, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_accessibility_violation(open_console, notes, scheme):
+def test_no_page_has_a_serious_accessibility_violation(open_console, notes, gateway, scheme):
     axe = load_axe()
     console = open_console(color_scheme=scheme)
-    pages = ("/", "/ui/search?q=deploy&type=feedback", NOTE, f"{NOTE}/edit", f"{NOTE}/purge", "/ui/problems", f"{NOTE}x")
+    ask = gateway.operator
+    ask("POST", "/v1/facts", {"subject": "Shop", "label": "uses", "value": "[[Redis]]", "project": "demo"})
+    ask("POST", "/v1/files/create", {"path": "/memories/a.md", "file_text": "deploy", "scope": "global"})
+    about = {"key": "deploys", "word": "deploy", "subject": "Shop", "path": "global/files/a.md"}
+    pages = (*list_addresses(**about, **fill_pages(gateway, "demo")), "/ui/search?q=deploy&type=feedback", f"{NOTE}x")
     found = {}
     for path in pages:
         console.open(path)

@@ -3,106 +3,64 @@
 from __future__ import annotations
 
 import pytest
+from console_pages import fill_pages, list_addresses
+from hostile_texts import HOSTILE
 
-FLAG = "window.__ran=1"
-HOSTILE = [
-    # scripts and event handlers
-    f"<script>{FLAG}</script>",
-    f"<ScRiPt>{FLAG}</sCrIpT>",
-    f"<script src=//evil.example/x.js></script><script>{FLAG}//",
-    f"<script type=module>{FLAG}</script>",
-    f"<<script>{FLAG}//<</script>",
-    f"</title><script>{FLAG}</script>",
-    f"</textarea><script>{FLAG}</script>",
-    f"</pre></code></article><script>{FLAG}</script>",
-    f"--><script>{FLAG}</script><!--",
-    f"]]><script>{FLAG}</script>",
-    f'"><script>{FLAG}</script>',
-    f"'><script>{FLAG}</script>",
-    f"<img src=x onerror={FLAG}>",
-    f"<img src=x onerror='{FLAG}' alt=\"",
-    f"<img/src=x/onerror={FLAG}>",
-    f"<body onload={FLAG}>",
-    f"<details open ontoggle={FLAG}><summary>x</summary></details>",
-    f"<input autofocus onfocus={FLAG}>",
-    f"<video><source onerror={FLAG}></video>",
-    f"<marquee onstart={FLAG}>x</marquee>",
-    f"<div hx-get='https://evil.example' hx-trigger=load>x</div><b hx-on:load='{FLAG}'>x</b>",
-    f'<a data-hit href="javascript:{FLAG}">x</a>',
-    f"{{{{ 7*7 }}}} {{% raw %}} ${{{FLAG}}} <%= {FLAG} %>",
-    f"<template><script>{FLAG}</script></template>",
-    f'<noscript><p title="</noscript><img src=x onerror={FLAG}>">',
-    # links, images and frames
-    f"[click](javascript:{FLAG})",
-    f"[click](JaVaScRiPt:{FLAG})",
-    f"[click](  javascript:{FLAG})",
-    f"[click](java&#115;cript:{FLAG})",
-    f"[click](&#x6a;avascript:{FLAG})",
-    f"[click](data:text/html,<script>{FLAG}</script>)",
-    f"[click](vbscript:{FLAG})",
-    "[click](file:///etc/passwd)",
-    "[click](//evil.example/a)",
-    f"[ref]: javascript:{FLAG}\n\n[ref]",
-    f"<javascript:{FLAG}>",
-    f'[x](https://evil.example/"onmouseover="{FLAG})',
-    f"[x](https://evil.example 'a\" onmouseover=\"{FLAG}')",
-    "![pixel](https://evil.example/pixel.png)",
-    '![pixel](//evil.example/pixel.png "t")',
-    f'![x" onerror="{FLAG}](https://evil.example/p.png)',
-    f"![x](data:image/svg+xml,<svg onload={FLAG}>)",
-    "<img src=https://evil.example/pixel.png>",
-    '<iframe src="javascript:parent.__ran=1" srcdoc="<script>parent.__ran=1</script>"></iframe>',
-    "<object data=https://evil.example/x></object><embed src=https://evil.example/x>",
-    "<link rel=stylesheet href=https://evil.example/x.css><style>@import 'https://evil.example/x.css'</style>",
-    "<meta http-equiv=refresh content='0;url=https://evil.example'>",
-    "<base href=https://evil.example/><form action=https://evil.example><button autofocus>x</button></form>",
-    # SVG and MathML
-    f"<svg onload={FLAG}></svg>",
-    f"<svg><script>{FLAG}</script></svg>",
-    f"<svg><animate onbegin={FLAG} attributeName=x dur=1s></svg>",
-    "<svg><image href=https://evil.example/x.png></svg>",
-    f'<math><mtext><table><mglyph><style><!--</style><img title="--&gt;&lt;img src=1 onerror={FLAG}&gt;">',
-    # huge, hidden and broken
-    "x" * 20_000,
-    "harbour " * 4_000,
-    "[" * 500 + "](" * 500,
-    "> " * 300 + "deep",
-    "right-to-left \u202e<tpircs>\u202c and \u2066isolated\u2069 and \u200bzero\u200d width",
-    "controls \x01\x02\x07\x08\x1b[31mred\x1b[0m \x7f",
-    f"```html\n<script>{FLAG}</script>\n```\n\n    <script>{FLAG}</script>\n\n`<script>{FLAG}</script>`",
-]
+_STORED = (200, 201)
 
 
 @pytest.fixture
 def hostile(gateway):
-    """The addresses of notes with these texts; the word `harbour` finds each of them."""
-    paths = []
+    """The addresses of notes with these texts; the word `harbour` finds each of them. The same texts are names, tags, sources,
+    facts, turns, speakers, session ids and files where the API accepts them."""
+    paths, ask = [], gateway.operator
     for number, text in enumerate(HOSTILE):
-        tags = [text[:60].replace("\n", " ").replace(",", " ")] if number % 3 == 0 and text.isprintable() else []
-        body = {"text": f"harbour {text}", "tags": tags}
-        answer = gateway.operator("PUT", f"/v1/notes/global/hostile-{number}", body)
-        assert answer.status == 201, (text[:80], answer)
+        line = text[:60].replace("\n", " ").replace(",", " ")
+        tags = [line] if number % 3 == 0 and text.isprintable() else []
+        claims = {"made_from": [line]} if number % 5 == 0 and line.isprintable() else {}
+        answer = ask("PUT", f"/v1/notes/global/hostile-{number}", {"text": f"harbour {text}", "tags": tags, **claims})
+        if answer.status == 422 and claims:
+            answer = ask("PUT", f"/v1/notes/global/hostile-{number}", {"text": f"harbour {text}", "tags": tags})
+        assert answer.status in _STORED, (text[:80], answer)
         paths.append(f"/ui/notes/global/-/hostile-{number}")
+    turns = [{"role": "user", "text": f"harbour {text}", "speaker": "Ada"} for text in HOSTILE]
+    assert ask("POST", "/v1/history", {"turns": turns, "session": "s1", "scope": "project", "project": "demo"}).status == 200
+    named = [
+        {"turns": [{"role": "user", "text": "harbour", "speaker": text[:100]}], "session": text[:60], "project": "demo"}
+        for text in HOSTILE[::10]
+    ]
+    facts = [{"subject": "Harbour", "label": f"l{n}", "value": text[:500], "many": True} for n, text in enumerate(HOSTILE[::4])]
+    facts += [{"subject": text[:100], "label": "is", "value": "hostile"} for text in HOSTILE[::10]]
+    kept = [ask("POST", "/v1/history", one).status in _STORED for one in named]
+    kept += [ask("POST", "/v1/facts", {**one, "scope": "global"}).status in _STORED for one in facts]
+    assert sum(kept) >= 20  # the API refuses names with line breaks or control characters
+    whole = {"path": "/memories/hostile.md", "file_text": "harbour\n\n" + "\n\n".join(HOSTILE), "scope": "global"}
+    assert ask("POST", "/v1/files/create", whole).status in _STORED
     return paths
 
 
-def test_there_are_sixty_hostile_texts():
-    assert len(HOSTILE) == len(set(HOSTILE)) >= 60
+def test_there_are_two_hundred_hostile_texts():
+    assert len(HOSTILE) == len(set(HOSTILE)) >= 200
 
 
-def test_hostile_texts_do_nothing_on_any_page(open_console, hostile):
+def test_hostile_texts_do_nothing_on_any_page(open_console, hostile, gateway):
+    """Every page of the console, and the page of every note."""
     console = open_console()
-    for path in ("/", "/ui/search?q=harbour&limit=100", "/ui/search?mode=recent&limit=100"):
-        assert console.open(path) == 200
-        console.page.wait_for_load_state("networkidle")
+    about = fill_pages(gateway, "demo")
+    texts = [f"harbour {text}" for text in HOSTILE[:2]]
+    for text in texts:  # a note of the project with a version, another that waits for review
+        gateway.operator("PUT", "/v1/notes/project/hostile", {"text": text, "project": "demo"})
+        gateway.operator("PUT", "/v1/notes/project/waiting", {"text": text, "origin": "web", "project": "demo"})
+    everywhere = list_addresses(**about, key="hostile", word="harbour", path="global/files/hostile.md", subject="Harbour")
+    for path in everywhere:
+        assert console.open(path) == 200, path
+        console.page.wait_for_load_state("networkidle")  # parts of pages are loaded afterwards
         console.check_nothing_happened()
+    for path in [*hostile, *[f"{path}/edit" for path in hostile[::10]]]:
+        assert console.open(path) == 200, path
+        console.check_nothing_happened()
+    console.open("/ui/search?q=harbour&limit=100")
     assert console.page.locator(".hit").count() >= 50
-    for path in hostile:
-        assert console.open(path) == 200
-        console.check_nothing_happened()
-    for path in hostile[::4]:
-        assert console.open(f"{path}/edit") == 200
-        console.check_nothing_happened()
 
 
 def test_a_hostile_query_does_nothing(open_console, hostile):

@@ -17,6 +17,7 @@ ACTIONS = (
     "memory.review",
     "memory.export",
     "home.care",  # check, reindex, embed, retain: the home as a whole
+    "settings.manage",  # read and change the settings of the gateway
     "audit.read",
     "agents.manage",
     "roles.read",
@@ -33,7 +34,8 @@ RECORDED_ACTIONS = ("authenticate", "audit.prune")  # rows of the audit that no 
 EVERYTHING = "*"  # every action; only for the operator
 OPERATOR = "operator"
 SCOPED_ACTIONS = ("agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export")
-STRICT = ("memory.purge", "memory.export", "agents.manage")  # never done without a row in the audit, in any mode
+# never done without a row in the audit, in any mode
+STRICT = ("memory.purge", "memory.export", "agents.manage", "settings.manage")
 
 
 class Caller(Record):

@@ -103,6 +103,7 @@ class AsyncMemory(_Wrapper[MemoryInterface]):
     review = _async(MemoryInterface.review)
     approve = _async(MemoryInterface.approve)
     reject = _async(MemoryInterface.reject)
+    quarantine = _async(MemoryInterface.quarantine)
     trace = _async(MemoryInterface.trace)
     clear = _async(MemoryInterface.clear)
     retain = _async(MemoryInterface.retain)

@@ -202,6 +202,10 @@ class MemoryInterface(metaclass=ABCMeta):
         """Forget a note that is in quarantine, and record that a person decided so."""
 
     @abstractmethod
+    def quarantine(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        """Put a note in quarantine, such as one that was approved by mistake. Only a person may."""
+
+    @abstractmethod
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         """Return where a note came from, to whom it was shown, what was made from it and what people decided about it."""
 
@@ -223,6 +227,7 @@ class MemoryInterface(metaclass=ABCMeta):
         kind: str | None = None,
         now: When = None,
         explain: bool = False,
+        archived: bool | None = None,
     ) -> Answer:
         """Return what is known about something in the scopes that this caller may read.
 
@@ -230,7 +235,8 @@ class MemoryInterface(metaclass=ABCMeta):
         `kind` is note, file, turn, fact, or several with commas. The scope `all` means every scope of the home; only a person
         may search it: `Memory(origin="user")`. A time in the query ("last week") is relative to `now`. Archived notes are
         marked and ranked lower; a hit that probably does not answer is marked `weak`. The answer says which mode ran, and the
-        reason if that is less than was asked for. With `explain` each hit says why it has its rank.
+        reason if that is less than was asked for. With `explain` each hit says why it has its rank. `archived` selects only
+        archived notes, or with False none of them.
         """
 
     @abstractmethod

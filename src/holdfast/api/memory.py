@@ -264,6 +264,14 @@ class Memory(MemoryInterface):
         self._context.require_enabled()
         return self._forgotten(key, review.reject(self._context, key, scope, expected))
 
+    def quarantine(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        from holdfast.verbs import review
+
+        self._context.require_enabled()
+        note = review.put_in_quarantine(self._context, key, scope, expected)
+        self._update_rendered_files()
+        return note
+
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         from holdfast.verbs import trace
 
@@ -286,12 +294,13 @@ class Memory(MemoryInterface):
         kind: str | None = None,
         now: When = None,
         explain: bool = False,
+        archived: bool | None = None,
     ) -> Answer:
         from holdfast.verbs import recall
 
         return recall.recall(
             self._context, query, scope=scope, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at, mode=mode,
-            sort=sort, kind=kind, now=now, explain=explain,
+            sort=sort, kind=kind, now=now, explain=explain, archived=archived,
         )  # fmt: skip
 
     def get(self, key: str, *, scope: str | None = None, as_of: When = None, known_at: When = None) -> Note:

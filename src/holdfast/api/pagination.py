@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from holdfast.api.memory import Memory
     from holdfast.context.caller import Tags
+    from holdfast.verbs.sessions import SessionSummary
 
     T = TypeVar("T")
 
@@ -28,11 +29,11 @@ _FIX = "Begin again without a cursor"
 
 def list_page(
     memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, type: str | None = None, tags: Tags = None,
-    source: str | None = None, archived: bool = False,
+    source: str | None = None, archived: bool = False, everywhere: bool = False,
 ) -> tuple[list[Note], str | None]:  # fmt: skip
-    """Return a page of `Memory.list`."""
+    """Return a page of `Memory.list`; with `everywhere`, which is for a person only, of the notes of all scopes."""
     wanted = validate.check_note_type(type) if type else None
-    folders = context_of(memory).visible_folders(scope) if memory.config.enabled else ()
+    folders = _folders(memory, scope, everywhere)
     last = _last_note(cursor, folders)
     if source is not None:  # the derived notes are found note by note: all of them are known, or none
         notes = memory.list(scope=scope, type=type, tags=tags, source=source, archived=archived)
@@ -52,6 +53,16 @@ def review_page(
     folders = review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
     notes, following = _note_page(memory, limit, folders, _last_note(cursor, folders), only=_QUARANTINED)
     return notes, following, context.query(lambda: context.index.count_notes(folders, only=_QUARANTINED))
+
+
+def _folders(memory: Memory, scope: str | None, everywhere: bool) -> tuple[str, ...]:
+    """Return the folders that a list is about: those that the caller sees, or with `everywhere` all that there are."""
+    from holdfast.verbs import review
+
+    if not memory.config.enabled:
+        return ()
+    context = context_of(memory)
+    return review.all_folders(context, scope) if everywhere else context.visible_folders(scope)
 
 
 def _note_page(
@@ -101,18 +112,20 @@ def history_page(
 
 
 def trash_page(
-    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None
-) -> tuple[list[TrashedNote], str | None]:
-    """Return a page of `Memory.trash`."""
+    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, part: str | None = None,
+    everywhere: bool = False,
+) -> tuple[list[TrashedNote], str | None]:  # fmt: skip
+    """Return a page of `Memory.trash`: only of `part` trash or archive, and with `everywhere` of all scopes."""
     last = _decode_cursor(cursor, 4) if cursor else None
-    scopes = context_of(memory).visible_scopes(scope) if memory.config.enabled else []
+    scopes = [Scope.of_folder(folder) for folder in _folders(memory, scope, everywhere)]
     folders = [one.folder for one in scopes]
     if last is not None and scopes and last[0] not in folders:
         raise UsageError("no such cursor", _FIX)
     found: list[TrashedNote] = []
     for one in scopes[folders.index(last[0]) if last and scopes else 0 :]:
         trash = sorted(context_of(memory).store.list_trash(one), key=_trash_order, reverse=True)
-        found += [note for note in trash if last is None or one.folder != last[0] or _trash_order(note) < tuple(last[1:])]
+        wanted = [note for note in trash if part in (None, note.part)]
+        found += [note for note in wanted if last is None or one.folder != last[0] or _trash_order(note) < tuple(last[1:])]
         if len(found) > limit:
             break
     return _cut_page(found, limit, lambda note: _encode_cursor(note.scope.folder, *_trash_order(note)))
@@ -125,13 +138,24 @@ def facts_page(
     """Return a page of `Memory.facts`."""
     context = context_of(memory)
     last = _fact_of_cursor(cursor) if cursor else None
-    folders = context.visible_folders(scope) if last and memory.config.enabled else ()
+    folders = fact_verbs.find_folders(context, scope) if last and memory.config.enabled else ()
     if last and folders and not last.path.startswith(tuple([f"{folder}/" for folder in folders])):
         raise UsageError("this cursor is of another list", _FIX)
     found = fact_verbs.list_facts(
         context, subject=subject, label=label, as_of=as_of, scope=scope, history=history, last=last, most=limit + 1
     )
     return _cut_page(found, limit, _fact_cursor)
+
+
+def subjects_page(
+    memory: Memory, limit: int, cursor: str = "", *, contains: str = "", scope: str | None = None
+) -> tuple[list[fact_verbs.FactSubject], str | None]:
+    """Return a page of the subjects that facts are stated about, by name."""
+    (last,) = _decode_cursor(cursor, 1) if cursor else [""]
+    if cursor and not last:
+        raise UsageError("no such cursor", _FIX)
+    found = fact_verbs.list_subjects(context_of(memory), contains=contains, scope=scope, after=last, most=limit + 1)
+    return _cut_page(found, limit, lambda one: _encode_cursor(one.subject))
 
 
 def receipts_page(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:
@@ -145,6 +169,26 @@ def receipts_page(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Re
         raise UsageError("no such cursor", _FIX) from None
     found = list_receipts_after(context_of(memory), cursor or None, limit + 1)
     return _cut_page(found, limit, lambda receipt: receipt.id)
+
+
+def sessions_page(
+    memory: Memory, limit: int, cursor: str = "", *, match: str = "", everywhere: bool = False
+) -> tuple[list[SessionSummary], str | None]:
+    """Return a page of the kept transcripts, the last changed first."""
+    from holdfast.verbs import review, sessions
+
+    if not memory.config.enabled:
+        return [], None
+    context, after = context_of(memory), None
+    if cursor:
+        changed, name = _decode_cursor(cursor, 2)
+        if not (changed.isascii() and changed.isdecimal() and len(changed) <= 20):
+            raise UsageError("no such cursor", _FIX)
+        after = int(changed), name
+    folders = review.all_folders(context) if everywhere else context.visible_folders(None)
+    found = sessions.list_sessions(context, folders, match=match, after=after, most=limit + 1)
+    page, following = _cut_page(found, limit, lambda one: _encode_cursor(str(one[0]), sessions.order_name(one[1])))
+    return [one for _, one in page], following
 
 
 def _cut_page(found: list[T], limit: int, cursor_of: Callable[[T], str]) -> tuple[list[T], str | None]:

@@ -71,6 +71,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                 Option("--kind", "KIND", "only such", choices="PARTS"),
                 Option("--now", "DATE", "when it is, for questions such as `last week`; means --mode hybrid"),
                 Option("--explain", "", "why each hit is where it is; means --mode hybrid, unless you give another"),
+                Option("--archived", "", "only archived notes"),
             ),
             example="holdfast recall which database --as-of 2026-03-15",
         ),
@@ -480,7 +481,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
         Command(
             "review", "review:review", "what waits for a person before it is told: approve, reject or edit it",
             options=(
-                Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"), _READ_SCOPE,
+                Option("--approve", "KEY", "let it be told"), Option("--reject", "KEY", "forget it"),
+                Option("--undo", "KEY", "take an approval back, or restore what was rejected"), _READ_SCOPE,
                 Option("--everywhere", "", "of every agent, project and session"),
             ), example="holdfast review",
         ),
@@ -570,6 +572,11 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                 Option("--seconds", "N", "time for each kind of request, on 16 connections; default 4"),
                 Option("--store", "URL", "on PostgreSQL, in a tenant of its own; otherwise on a home of its own"),
             ), example="holdfast bench load --agents 16 --workers 2",
+        ),
+        Command(
+            "bench console", "bench:console", "server time of the console's pages, as ratios to the API calls they rest on",
+            options=(Option("--notes", "N,N", "number of notes; default 10000"),),
+            example="holdfast bench console --notes 100000",
         ),
     )),
     ("Set up", (

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         FolderSize,
         FolderState,
         FoundFact,
+        FoundNote,
         FoundPassage,
         LabelledFact,
         NoteLocation,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         PieceRow,
         QuarantinedText,
         StatingPassage,
+        SubjectRow,
         Totals,
     )
     from holdfast.index.vectors import FoundVectors, Model, WaitingPassage
@@ -152,8 +154,10 @@ class Index(Protocol):
     def find_terms_by_prefix(self, prefix: str) -> list[str]:
         """Return the most common terms that start with this prefix."""
 
-    def find_postings(self, terms: list[str], filter: SearchFilter, most: int) -> list[str]:
-        """Return, for each of these terms, the newest passages that have it: their ids, separated by commas."""
+    def find_postings(self, terms: list[str], filter: SearchFilter, most: int, among: list[int] | None = None) -> list[str]:
+        """Return, for each of these terms, the newest passages that have it: their ids, separated by commas.
+
+        With `among`, only those of these passages."""
 
     def find_passages(self, scores: dict[int, float], filter: SearchFilter) -> list[FoundPassage]:
         """Return those of these passages that pass the filter, the lowest number first; a passage's score is the negative."""
@@ -243,6 +247,9 @@ class Index(Protocol):
     ) -> list[Fact]:  # fmt: skip
         """Return the facts of some scopes by subject, label and date, as settled among the files that state them."""
 
+    def list_subjects(self, scopes: tuple[str, ...], *, contains: str, after: str, now: str, most: int) -> list[SubjectRow]:
+        """Return the subjects of facts by folded name, after one of these and with a text in it."""
+
     def find_newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
 
@@ -298,6 +305,15 @@ class Index(Protocol):
 
     def count_types(self, scopes: tuple[str, ...]) -> dict[str, int]:
         """Return how many notes of each type some scopes have."""
+
+    def count_versions_by_day(self, scopes: tuple[str, ...], since: str) -> dict[str, int]:
+        """Return how many versions of notes were recorded on each day since a moment; days without any are left out."""
+
+    def list_note_ids(self, scopes: tuple[str, ...]) -> list[str]:
+        """Return the ids of the notes of some scopes, archived ones included; notes without an id are left out."""
+
+    def find_notes_by_id(self, ids: list[str], scopes: tuple[str, ...]) -> dict[str, FoundNote]:
+        """Return those of the notes with these ids that are in some scopes, by id; none that is in quarantine or archived."""
 
     def count_passages_and_facts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Return how many passages and facts some scopes have, or all."""

@@ -21,6 +21,7 @@ from holdfast.index.results import (
     FolderState,
     FoundFact,
     FoundFactRow,
+    FoundNote,
     FoundPassage,
     IndexedFile,
     LabelledFact,
@@ -34,6 +35,7 @@ from holdfast.index.results import (
     StatedFactRow,
     StatementRow,
     StatingPassage,
+    SubjectRow,
     Totals,
     decode_links,
     decode_source,
@@ -290,6 +292,11 @@ class IndexQueries:
                 return found if most < 0 else found[:most]
             last = rows[-1].to_fact()  # some rows did not hold: read on until the page is full
 
+    def list_subjects(self, scopes: tuple[str, ...], *, contains: str, after: str, now: str, most: int) -> list[SubjectRow]:
+        """Return the subjects of facts by folded name, after one of these and with a text in it."""
+        rows = self._rows("subjects", scopes=scopes, contains=contains, after=after, now=now, most=most)
+        return [SubjectRow(*row) for row in rows]
+
     def find_newest_facts(self, scopes: tuple[str, ...], now: str, most: int) -> list[Fact]:
         """Return the facts that hold now, newest first; none of a note in quarantine or in the archive."""
         if not self.has_facts():
@@ -442,6 +449,19 @@ class IndexQueries:
     def count_types(self, scopes: tuple[str, ...]) -> dict[str, int]:
         """Return how many notes of each type some scopes have."""
         return {str(type): int(count) for type, count in self._rows("type_counts", scopes=scopes)}
+
+    def count_versions_by_day(self, scopes: tuple[str, ...], since: str) -> dict[str, int]:
+        """Return how many versions of notes were recorded on each day since a moment; days without any are left out."""
+        return {str(day): int(count) for day, count in self._rows("versions_by_day", scopes=scopes, since=since)}
+
+    def list_note_ids(self, scopes: tuple[str, ...]) -> list[str]:
+        """Return the ids of the notes of some scopes, archived ones included; notes without an id are left out."""
+        return [str(id) for (id,) in self._rows("note_ids", scopes=scopes)]
+
+    def find_notes_by_id(self, ids: list[str], scopes: tuple[str, ...]) -> dict[str, FoundNote]:
+        """Return those of the notes with these ids that are in some scopes, by id; none that is in quarantine or archived."""
+        rows = self._rows("notes_by_id", ids=ids, scopes=scopes, quarantine=self._quarantine)
+        return {str(id): FoundNote(*values) for id, *values in rows}
 
     def count_passages_and_facts(self, scopes: tuple[str, ...] | None) -> tuple[int, int]:
         """Return how many passages and facts some scopes have, or all."""

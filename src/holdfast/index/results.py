@@ -86,6 +86,15 @@ class NoteLocation(Record):
     trust: str
 
 
+class FoundNote(Record):
+    """A note by its id: where it is and what it is called."""
+
+    scope: str
+    key: str
+    name: str  # the key that a platform stored it under; "" if it has none
+    type: str | None
+
+
 class FileProblem(Record):
     """An indexed file that is not as it should be."""
 
@@ -192,6 +201,17 @@ class LabelledFact(Record):
     subject: str
     value: str
     links: tuple[str, ...]
+
+
+class SubjectRow(Record):
+    """A subject of facts, in the spelling that sorts first, with numbers over all files that state something of it."""
+
+    subject: str
+    facts: int
+    current: int  # facts that hold now, as their own files say
+    latest: str  # when the newest of them began
+    scopes: int
+    scope: str  # the folder of a scope: the only one if `scopes` is 1
 
 
 class StatingPassage(Record):

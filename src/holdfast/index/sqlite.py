@@ -89,15 +89,17 @@ class SqliteIndex(IndexQueries):
             scores.update(self._rows("match_past", query=match, pool=most))
         return scores
 
-    def find_postings(self, terms: list[str], filter: SearchFilter, most: int) -> list[str]:
+    def find_postings(self, terms: list[str], filter: SearchFilter, most: int, among: list[int] | None = None) -> list[str]:
         """Return, for each of these terms, the newest passages that have it: their ids, separated by commas.
 
-        As one text, because there may be thousands: ranking each would cost ten times as much.
+        As one text, because there may be thousands: ranking each would cost ten times as much. With `among`, only those of
+        these passages: SQLite selects them while other threads run.
         """
         within = self._match_folders(filter)
         if within is None:
             return [""] * len(terms)
-        return [str(self._row("postings", query=within + _match_any([term]), most=most)[0] or "") for term in terms]
+        statement, ids = ("postings", {}) if among is None else ("postings_among", {"ids": among})
+        return [str(self._row(statement, query=within + _match_any([term]), most=most, **ids)[0] or "") for term in terms]
 
     def count_terms(self, terms: list[str], filter: SearchFilter) -> dict[str, int]:
         """Return how many passages of the filter's folders have each of these terms; terms without any are left out."""

@@ -304,6 +304,10 @@ SELECT rowid, rank FROM now WHERE now MATCH :query ORDER BY rank LIMIT :pool;
 -- name: postings
 SELECT group_concat(rowid) FROM (SELECT rowid FROM now WHERE now MATCH :query ORDER BY rowid DESC LIMIT :most);
 
+-- name: postings_among
+SELECT group_concat(rowid) FROM (SELECT rowid FROM now WHERE now MATCH :query ORDER BY rowid DESC LIMIT :most)
+WHERE rowid IN (SELECT value FROM json_each(:ids));
+
 -- name: passage_words
 SELECT id, words FROM passage WHERE id IN (SELECT value FROM json_each(:ids));
 
@@ -438,6 +442,16 @@ WHERE {in_scopes}
       > (:about, :label, :start, :line, :last))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT :most;
 
+-- name: subjects
+SELECT min(a.subject), count(*), sum(a.valid_from <= :now AND coalesce(a.valid_to, '9') > :now), max(a.valid_from),
+  count(DISTINCT f.scope), min(f.scope)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE {in_scopes}
+  AND {not_superseded}
+  AND a.about > :after
+  AND (:contains = '' OR instr(a.about, :contains))
+GROUP BY a.about ORDER BY a.about LIMIT :most;
+
 -- name: newest_facts
 SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
@@ -556,6 +570,21 @@ SELECT (SELECT count(*) FROM folder f JOIN doc d ON d.folder = f.id WHERE f.part
 -- name: type_counts
 SELECT d.type, count(*) FROM folder f JOIN doc d ON d.folder = f.id
 WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.type IS NOT NULL GROUP BY d.type ORDER BY d.type;
+
+-- name: versions_by_day
+SELECT substr(p.recorded, 1, 10), count(*)
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
+WHERE {in_scopes} AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND d.updated >= :since AND p.recorded >= :since
+GROUP BY 1;
+
+-- name: note_ids
+SELECT d.note_id FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND d.note_id <> '';
+
+-- name: notes_by_id
+SELECT d.note_id, f.scope, d.key, coalesce(d.platform_key, ''), d.type FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.note_id IN (SELECT value FROM json_each(:ids))
+  AND NOT ({quarantined});
 
 -- name: passages_and_facts
 SELECT coalesce(sum((SELECT count(*) FROM passage p WHERE p.doc = d.id)), 0),

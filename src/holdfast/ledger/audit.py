@@ -186,14 +186,16 @@ class Audit:
 
     def list(
         self, *, limit: int = 50, before: int | None = None, agent: str | None = None, action: str | None = None,
-        outcome: str | None = None, since: str | None = None, until: str | None = None,
+        outcome: str | None = None, since: str | None = None, until: str | None = None, token: str | None = None,
+        address: str | None = None,
     ) -> tuple[List[Entry], int | None]:  # fmt: skip
         """Return the newest entries first, and the number to pass as `before` for the next page; None after the last.
 
         `since` and `until` have milliseconds (`dates.parse_moment_milliseconds`), as rows have."""
         rows = self._read_rows(
-            "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until
-        )
+            "audit.list", most=limit + 1, before=before, agent=agent, action=action, outcome=outcome, since=since, until=until,
+            token=token, address=address,
+        )  # fmt: skip
         return [row.entry for row in rows[:limit]], rows[limit - 1].number if len(rows) > limit else None
 
     def iterate_entries(self) -> Iterator[Entry]:

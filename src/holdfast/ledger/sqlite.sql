@@ -381,6 +381,24 @@ DELETE FROM briefed WHERE time < :before;
 -- name: history
 SELECT version, session, client, time FROM briefed WHERE note = :note ORDER BY time DESC, session;
 
+-- name: shown_by_day
+SELECT time / 86400, count(*) FROM briefed
+WHERE time >= :since AND (:ids IS NULL OR note IN (SELECT value FROM json_each(:ids))) GROUP BY 1;
+
+-- name: used_by_day
+SELECT counted / 86400, count(*) FROM usage
+WHERE counted >= :since AND uses > 0 AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids))) GROUP BY 1;
+
+-- name: shown_lately
+SELECT note, max(time), count(*) FROM briefed
+WHERE time >= :since AND (:ids IS NULL OR note IN (SELECT value FROM json_each(:ids)))
+GROUP BY note ORDER BY 2 DESC, 1 LIMIT :most;
+
+-- name: used_lately
+SELECT id, counted, uses FROM usage
+WHERE counted >= :since AND uses > 0 AND (:ids IS NULL OR id IN (SELECT value FROM json_each(:ids)))
+ORDER BY 2 DESC, 1 LIMIT :most;
+
 -- name: decide
 INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :subject, :detail);
 
@@ -487,6 +505,8 @@ WHERE (:before IS NULL OR number < :before)
   AND (:outcome IS NULL OR outcome = :outcome)
   AND (:since IS NULL OR time >= :since)
   AND (:until IS NULL OR time < :until)
+  AND (:token IS NULL OR instr(metadata, '"token":"' || :token || '"') > 0)
+  AND (:address IS NULL OR instr(metadata, '"address":"' || :address || '"') > 0)
 ORDER BY number DESC LIMIT :most;
 
 -- name: audit.range

@@ -84,6 +84,24 @@ class Usage:
             found.update(self._database.read("last_used", ids=json_list(ids[start : start + _IDS_PER_QUERY])))
         return found
 
+    def count_shown_by_day(self, since: int, ids: Sequence[str] | None) -> dict[int, int]:
+        """Return how many versions of notes were first shown to a session, by day since 1970; of these notes, or of all."""
+        return dict(self._database.read_or_empty("shown_by_day", since=since, ids=_json_or_none(ids)))
+
+    def count_used_by_day(self, since: int, ids: Sequence[str] | None) -> dict[int, int]:
+        """Return how many notes were used last on each day since 1970: of these notes, or of all. Files count too."""
+        self.write_deferred()
+        return dict(self._database.read_or_empty("used_by_day", since=since, ids=_json_or_none(ids)))
+
+    def list_shown_lately(self, since: int, ids: Sequence[str] | None, most: int) -> List[tuple[str, int, int]]:
+        """Return the notes that sessions were shown last: id, when, and to how many sessions and in how many versions."""
+        return self._database.read_or_empty("shown_lately", since=since, ids=_json_or_none(ids), most=most)
+
+    def list_used_lately(self, since: int, ids: Sequence[str] | None, most: int) -> List[tuple[str, int, int]]:
+        """Return the notes that were used last: id, when, and how often in all."""
+        self.write_deferred()
+        return self._database.read_or_empty("used_lately", since=since, ids=_json_or_none(ids), most=most)
+
     def forget(self, ids: Sequence[str]) -> int:
         """Delete all records of these notes: uses, sessions they were shown to, decisions; return how many had been used."""
         rows = [{"id": id} for id in ids]
@@ -210,6 +228,10 @@ class Decisions:
 
         rows = self._database.read_or_empty("decisions", subject=subject)
         return [PersonDecision(action=action, detail=json.loads(detail), time=time) for action, detail, time in rows]
+
+
+def _json_or_none(ids: Sequence[str] | None) -> str | None:
+    return None if ids is None else json_list(ids)
 
 
 def json_list(ids: Sequence[str]) -> str:

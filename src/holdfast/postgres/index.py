@@ -239,11 +239,13 @@ class PostgresIndex(IndexQueries):
     ) -> dict[int, float]:
         return dict(self._rows("match", words=numbers, common=counts, folders=folders, pool=most, past=past))
 
-    def find_postings(self, terms: list[str], filter: SearchFilter, most: int) -> list[str]:
-        """Return, for each of these terms, the newest passages that have it: their ids, separated by commas."""
+    def find_postings(self, terms: list[str], filter: SearchFilter, most: int, among: list[int] | None = None) -> list[str]:
+        """Return, for each of these terms, the newest passages that have it: their ids, separated by commas.
+
+        With `among`, only those of these passages."""
         folders = self._folder_ids(filter)
         numbers = [term_number(term) for term in terms]
-        found = dict(self._rows("postings", words=numbers, folders=folders, most=most)) if folders else {}
+        found = dict(self._rows("postings", words=numbers, folders=folders, most=most, ids=among)) if folders else {}
         return [found.get(number) or "" for number in numbers]
 
     def count_terms(self, terms: list[str], filter: SearchFilter) -> dict[str, int]:

@@ -210,7 +210,7 @@ SELECT w.word, (
     SELECT n.passage FROM unnest(:folders::bigint[]) AS f (id) CROSS JOIN LATERAL (
       SELECT m.passage FROM mention m WHERE m.word = w.word AND m.folder = f.id ORDER BY m.passage DESC LIMIT :most::bigint
     ) AS n ORDER BY n.passage DESC LIMIT :most::bigint
-  ) AS newest)
+  ) AS newest WHERE :ids::bigint[] IS NULL OR newest.passage = ANY(:ids::bigint[]))
 FROM unnest(:words::bigint[]) AS w (word);
 
 -- name: passage_words
@@ -355,6 +355,16 @@ WHERE {in_scopes}
       > (:about::text, :label::text, :start::text, :line::bigint, :last::text))
 ORDER BY a.about, a.named, a.valid_from, a.line, f.scope || '/' || f.part || '/' || d.name LIMIT nullif(:most::bigint, -1);
 
+-- name: subjects
+SELECT min(a.subject), count(*), count(*) FILTER (WHERE a.valid_from <= :now::text AND coalesce(a.valid_to, '9') > :now::text),
+  max(a.valid_from), count(DISTINCT f.scope), min(f.scope)
+FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+WHERE {in_scopes}
+  AND {not_superseded}
+  AND a.about > :after::text
+  AND (:contains::text = '' OR strpos(a.about, :contains::text) > 0)
+GROUP BY a.about ORDER BY a.about LIMIT :most::bigint;
+
 -- name: newest_facts
 SELECT {fact_columns}, {stated_elsewhere}
 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
@@ -468,6 +478,22 @@ SELECT (SELECT count(*) FROM doc d JOIN folder f ON f.id = d.folder WHERE f.part
 -- name: type_counts
 SELECT d.type, count(*) FROM folder f JOIN doc d ON d.folder = f.id
 WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.type IS NOT NULL GROUP BY d.type ORDER BY d.type;
+
+-- name: versions_by_day
+SELECT substr(p.recorded, 1, 10), count(*)
+FROM folder f JOIN doc d ON d.folder = f.id JOIN passage p ON p.doc = d.id
+WHERE {in_scopes} AND f.part IN ('notes', 'archive') AND d.kind = 'note'
+  AND d.updated >= :since::text AND p.recorded >= :since::text
+GROUP BY 1;
+
+-- name: note_ids
+SELECT d.note_id FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part IN ('notes', 'archive') AND d.kind = 'note' AND d.note_id <> '';
+
+-- name: notes_by_id
+SELECT d.note_id, f.scope, d.key, coalesce(d.platform_key, ''), d.type FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND f.part = 'notes' AND d.kind = 'note' AND d.note_id = ANY(:ids::text[])
+  AND NOT ({quarantined});
 
 -- name: passages_and_facts
 SELECT (SELECT count(*) FROM passage p JOIN folder f ON f.id = p.folder WHERE {in_scopes}),

@@ -151,6 +151,24 @@ DELETE FROM briefed WHERE time < :before;
 -- name: history
 SELECT version, session, client, time FROM briefed WHERE note = :note ORDER BY time DESC, session;
 
+-- name: shown_by_day
+SELECT time / 86400, count(*) FROM briefed
+WHERE time >= :since AND (:ids::text IS NULL OR note IN (SELECT json_array_elements_text(:ids::json))) GROUP BY 1;
+
+-- name: used_by_day
+SELECT counted / 86400, count(*) FROM usage
+WHERE counted >= :since AND uses > 0 AND (:ids::text IS NULL OR id IN (SELECT json_array_elements_text(:ids::json))) GROUP BY 1;
+
+-- name: shown_lately
+SELECT note, max(time), count(*) FROM briefed
+WHERE time >= :since AND (:ids::text IS NULL OR note IN (SELECT json_array_elements_text(:ids::json)))
+GROUP BY note ORDER BY 2 DESC, 1 LIMIT :most;
+
+-- name: used_lately
+SELECT id, counted, uses FROM usage
+WHERE counted >= :since AND uses > 0 AND (:ids::text IS NULL OR id IN (SELECT json_array_elements_text(:ids::json)))
+ORDER BY 2 DESC, 1 LIMIT :most;
+
 -- name: decide
 INSERT INTO decisions (time, action, subject, detail) VALUES (:time, :action, :subject, :detail);
 
@@ -262,6 +280,8 @@ WHERE (:before::bigint IS NULL OR number < :before)
   AND (:outcome::text IS NULL OR outcome = :outcome)
   AND (:since::text IS NULL OR time >= :since)
   AND (:until::text IS NULL OR time < :until)
+  AND (:token::text IS NULL OR strpos(metadata, '"token":"' || :token || '"') > 0)
+  AND (:address::text IS NULL OR strpos(metadata, '"address":"' || :address || '"') > 0)
 ORDER BY number DESC LIMIT :most;
 
 -- name: audit.hash_of

@@ -134,12 +134,12 @@ def shared_weights(
 ) -> dict[int, float]:  # fmt: skip
     """Return, by passage, the weight of the prompt's words that occur in it.
 
-    `terms` maps index terms to the word as typed; `find_postings` returns, for each term, the ids of the passages that have it,
-    separated by commas. Only the rarest terms are looked up.
+    `terms` maps index terms to the word as typed; `find_postings` returns, for each term, which of the passages have it: their
+    ids, separated by commas. Only the rarest terms are looked up.
     """
     rarest = sorted(weights, key=lambda term: -weights[term])[:_MAX_TERMS]
     best: dict[str, dict[str, float]] = {str(id): {} for id in passages}
     for term, ids in zip(rarest, find_postings(rarest), strict=True):
-        for id in best.keys() & ids.split(","):  # a term may have thousands
+        for id in best.keys() & ids.split(","):
             best[id][terms[term]] = max(best[id].get(terms[term], 0.0), weights[term])
     return {int(id): sum(weights_of_words.values()) for id, weights_of_words in best.items()}

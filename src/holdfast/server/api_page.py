@@ -12,9 +12,9 @@ from holdfast.server.validation import request_fields
 
 _TITLES = {
     "notes": "Notes", "trash": "Trash", "recall": "Recall", "search": "Search", "read": "Read", "brief": "Briefing",
-    "status": "Status", "facts": "Facts", "graph": "Graph", "history": "History", "files": "Files", "export": "Export",
-    "import": "Import", "clear": "Clear", "check": "Check", "reindex": "Reindex", "embed": "Embed", "retain": "Retain",
-    "scaffold": "Scaffolds", "boot": "Start-up", "memory": "The caller's memory", "dispatch": "Dispatch",
+    "status": "Status", "activity": "Activity", "facts": "Facts", "graph": "Graph", "history": "History", "files": "Files",
+    "export": "Export", "import": "Import", "clear": "Clear", "check": "Check", "reindex": "Reindex", "embed": "Embed",
+    "retain": "Retain", "scaffold": "Scaffolds", "boot": "Start-up", "memory": "The caller's memory", "dispatch": "Dispatch",
     "review": "Quarantine", "github": "Reviews on GitHub",
     "purge": "Purge", "receipts": "Receipts", "trace": "Trace", "forget-source": "Forgetting a source",
     "done": "What is done", "agents": "Agents and tokens", "roles": "Roles", "audit": "Audit", "metrics": "Metrics",

@@ -104,11 +104,12 @@ def _start_tracing(gateway: Gateway, logs: Logs) -> Tracing | None:
 
 
 async def _watch(pipeline: Pipeline, logs: Logs) -> None:
-    """Publish the gauges of this process every second, and log outages; of several workers, the first logs for all."""
+    """Publish the gauges and sample the traffic every second, and log outages; of several workers, the first logs for all."""
     gateway, outages = pipeline.gateway, OutageLog(logs)
 
     def look() -> None:
         gauges.publish(gateway)
+        gateway.traffic.sample()
         if gateway.worker == 0:
             outages.update(gateway.health.find_problems())
 

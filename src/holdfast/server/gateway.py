@@ -29,6 +29,7 @@ from holdfast.server.metrics import Metrics
 from holdfast.server.problem import in_request
 from holdfast.server.retention import TenantRetention
 from holdfast.server.shared_counters import SharedCounters
+from holdfast.server.traffic import Traffic
 from holdfast.verbs.batching import WriteQueue
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Gateway:
         self.worker = worker  # its number among the processes that share the counters
         self.metrics = Metrics(shared, worker)
         self.metrics.skip(totals.read())  # of the parent process
+        self.traffic = Traffic(self.metrics.sum_requests)
         self._lock = threading.Lock()
         self._memories = MemoryCache(_OPEN_MEMORIES)
         self._backends = BackendPool(self._open_backend, _OPEN_MEMORIES)
@@ -109,6 +111,10 @@ class Gateway:
         if not now.store or caller.tenant == now.tenant:
             return now
         return now.replace(tenant=caller.tenant, github_token=None)
+
+    def is_own_tenant(self, caller: Caller) -> bool:
+        """Return whether the caller belongs to the gateway's own tenant, whose people may read what the process counts."""
+        return self.config_of(caller) == self.config()
 
     def ledger_of(self, caller: Caller) -> Ledger:
         """Return the ledger of the caller's tenant; an agent sees only its own done records."""

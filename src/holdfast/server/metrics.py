@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.server.logs import RequestRecord
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # upper bounds in seconds
+DURATION_BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)  # upper bounds in seconds
 _REFUSALS = ("too_many", "quota_exceeded", "unauthenticated", "denied", "wrong_host", "wrong_origin", "too_large", "too_deep")
 
 REQUESTS = "holdfast_requests_total"
@@ -90,6 +90,13 @@ class Sample(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
+class RequestTotals(NamedTuple):
+    """Requests of all workers since the gateway started."""
+
+    by_status: dict[int, float]
+    by_duration: list[float]  # requests between each bound of `DURATION_BOUNDS` and the one before it, then the longer ones
+
+
 class Metrics:
     """Counters and gauges of this process, and the sums of all processes that share its memory."""
 
@@ -116,8 +123,8 @@ class Metrics:
         with self._lock:
             self._part.add(_key(REQUESTS, route=route, status=str(record.status)))
             durations = _key(SECONDS, route=route)  # how many were in each bucket, how many were longer, and the sum
-            self._part.add(durations, position=bisect_left(_BUCKETS, seconds), size=len(_BUCKETS) + 2)
-            self._part.add(durations, seconds, position=len(_BUCKETS) + 1)
+            self._part.add(durations, position=bisect_left(DURATION_BOUNDS, seconds), size=len(DURATION_BOUNDS) + 2)
+            self._part.add(durations, seconds, position=len(DURATION_BOUNDS) + 1)
             if record.outcome in _REFUSALS:
                 self._part.add(_key(REFUSED, why=record.outcome))
 
@@ -137,6 +144,19 @@ class Metrics:
         """Set a gauge of this process; the metrics show the sum over all processes."""
         with self._lock:
             self._part.set(_key(name, **labels), value)
+
+    def sum_requests(self) -> RequestTotals:
+        """Return the requests of all processes, summed over routes."""
+        by_status: dict[int, float] = {}
+        by_duration = [0.0] * (len(DURATION_BOUNDS) + 1)
+        for key, numbers in self._shared.sums().items():
+            name = key.partition("{")[0]
+            if name == REQUESTS:
+                status = int(key.rpartition('status="')[2].removesuffix('"}'))
+                by_status[status] = by_status.get(status, 0.0) + numbers[0]
+            elif name == SECONDS:
+                by_duration = [one + more for one, more in zip(by_duration, numbers[:-1], strict=True)]
+        return RequestTotals(by_status, by_duration)
 
     def render(self, samples: Iterable[Sample] = ()) -> str:
         """Return all metrics of all processes as text, and these samples."""
@@ -179,7 +199,7 @@ def _lines(name: str, labels: str, numbers: list[float]) -> list[str]:
         return [f"{name}{{{labels}}} {_format(numbers[0])}" if labels else f"{name} {_format(numbers[0])}"]
     *buckets, total = numbers
     lines, count = [], 0.0
-    for bound, more in zip((*_BUCKETS, "+Inf"), buckets, strict=True):
+    for bound, more in zip((*DURATION_BOUNDS, "+Inf"), buckets, strict=True):
         count += more
         lines.append(f'{name}_bucket{{{labels},le="{bound}"}} {_format(count)}')
     return [*lines, f"{name}_count{{{labels}}} {_format(count)}", f"{name}_sum{{{labels}}} {total:.6f}"]

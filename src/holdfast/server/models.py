@@ -120,6 +120,9 @@ TypeName = Literal["user", "feedback", "project", "reference"]
 
 WriteScope = Annotated[ScopeName, choices("Where it belongs; otherwise to the project.", SCOPES)]
 ReadScope = Annotated[ScopeName, choices("Only there; otherwise everything you may see.", SCOPES)]
+Everywhere = Annotated[
+    bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+]
 NoteScope = Annotated[ScopeName, choices("Where it belongs.", SCOPES)]
 FilterType = Annotated[TypeName, choices("Only of this type.", TYPES)]
 AgentOrigin = Annotated[OriginName, choices("Where the agent has it from, if not from its own work.", AGENT_ORIGINS)]

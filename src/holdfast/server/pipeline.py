@@ -434,8 +434,8 @@ def _scope(route: Route, given: dict[str, Any]) -> str | None:
 
 
 def _audit_details(route: Route, given: dict[str, Any]) -> dict[str, str]:
-    """Return which agent and role a change of agents is about; of other requests the audit keeps only the action."""
-    if route.action != "agents.manage":
+    """Return which agent, role or setting a change is about; of other requests the audit keeps only the action."""
+    if route.action not in ("agents.manage", "settings.manage"):
         return {}
     name, role = given.get("name"), given.get("role")
     details = {"name": name} if isinstance(name, str) and is_name(name) else {}

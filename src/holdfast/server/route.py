@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import starlette.routing
 
 from holdfast.access.policy import denial_reason
+from holdfast.errors import UsageError
 from holdfast.models import Stored
 from holdfast.server.models import TARGET_FIELDS, RequestModel
 from holdfast.server.problem import words_for
@@ -157,6 +158,15 @@ class PendingReply:
     future: Future[Any]
     build: Callable[[Future[Any]], Any]
     blocks: bool = False
+
+
+def check_everywhere(request: AuthorizedRequest, everywhere: bool) -> None:
+    """Check a request for the notes of every scope: it needs `agents.manage` too, and names no agent."""
+    if not everywhere:
+        return
+    if request.target.agent is not None:
+        raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
+    request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
 
 
 def reply_when_stored(

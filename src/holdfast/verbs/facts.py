@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from holdfast.base import dates
 from holdfast.base.markdown import find_title
+from holdfast.base.record import Record
 from holdfast.context import usage
 from holdfast.errors import HoldfastError
 from holdfast.formats import facts
 from holdfast.index.results import ARCHIVED
-from holdfast.models import Fact, FactSet, Hit
+from holdfast.models import Fact, FactSet, Hit, Scope
 from holdfast.safety import validate
 from holdfast.search.fact_matches import expand_names, find_answers
 from holdfast.verbs import write
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.formats.versions import Draft
     from holdfast.index.filters import SearchFilter
     from holdfast.index.results import FoundFact
-    from holdfast.models import Note, Scope
+    from holdfast.models import Note
 
 
 def set_fact(
@@ -88,13 +89,48 @@ def list_facts(
             validate.check_line(name, "subject or label")
     if not context.config.enabled:
         return []
-    folders = context.visible_folders(scope)
+    folders = find_folders(context, scope)
     context.refresh(folders, archived=True)
     names = context.query(lambda: expand_names(context.index, folders, [subject])) if subject is not None else None
     moment_or_all = None if history else moment
     return context.query(
         lambda: context.index.find_facts(folders, names, label, moment_or_all, last=last, most=most, archived=True)
     )
+
+
+def find_folders(context: Context, scope: str | None) -> tuple[str, ...]:
+    """Return the folders that a request about facts reads; with `all` those of the whole home, for a person only."""
+    return context.all_folders() if scope == "all" else context.visible_folders(scope)
+
+
+class FactSubject(Record):
+    """A subject that facts are stated about."""
+
+    subject: str
+    facts: int
+    current: int  # facts that hold now, as their own files say
+    latest: str  # when the newest of them began
+    scopes: int
+    scope: Scope | None  # None if several scopes state something of it
+
+
+def list_subjects(
+    context: Context, *, contains: str = "", scope: str | None = None, after: str = "", most: int
+) -> list[FactSubject]:
+    """Return the subjects of facts by name: those that contain a text, after the name `after`."""
+    if not context.config.enabled:
+        return []
+    folders = find_folders(context, scope)
+    context.refresh(folders, archived=True)
+    wanted, last, now = facts.normalize_name(contains), facts.normalize_name(after), dates.now()
+    rows = context.query(lambda: context.index.list_subjects(folders, contains=wanted, after=last, now=now, most=most))
+    return [
+        FactSubject(
+            subject=row.subject, facts=row.facts, current=row.current, latest=row.latest, scopes=row.scopes,
+            scope=Scope.of_folder(row.scope) if row.scopes == 1 else None,
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def find_hits(context: Context, query: str, search_filter: SearchFilter, *, at: str, limit: int, explain: bool) -> list[Hit]:

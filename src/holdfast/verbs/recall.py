@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 _FACTS = PARTS["fact"]
+_NO_PART = "none"  # a part that no store has: files and turns are never archived
 _MAX_LIMIT = 100
 _SHORT_QUERY = 3  # words; a search for so few words is not a general request
 
@@ -56,11 +57,12 @@ def recall(
     kind: str | None,
     now: When,
     explain: bool,
+    archived: bool | None = None,
 ) -> Answer:
     """Answer a question from the memory that this caller may read; see `Memory.recall`."""
     search_filter = make_filter(
         context, query, scope=scope, kind=kind, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at,
-        mode=mode, sort=sort,
+        mode=mode, sort=sort, archived=archived,
     )  # fmt: skip
     present = dates.parse_moment(now, "now") if now is not None else None
     if not context.config.enabled:
@@ -95,6 +97,7 @@ def make_filter(
     known_at: When = None,
     mode: str = "hybrid",
     sort: str = "relevance",
+    archived: bool | None = None,
 ) -> SearchFilter:
     """Validate a question, and return what a passage must be to answer it."""
     validate.check_choice(mode, MODES, "mode")
@@ -114,6 +117,8 @@ def make_filter(
     if mode == "recent" and kinds == ["fact"]:
         raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
     part = " ".join([PARTS[validate.check_choice(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
+    if archived is not None:
+        part = " ".join([one for one in part.split() if (one == "archive") == archived]) or _NO_PART
     return SearchFilter(
         scopes=folders,
         part=part,
@@ -196,7 +201,8 @@ def weigh_shared_words(context: Context, query: str, search_filter: SearchFilter
     terms, common = index.resolve_terms(query, search_filter)
     known = {term: word for term, word in terms.items() if term in common}
     weights = abstention.word_weights(query, known, common, index.count_passages(search_filter))
-    return abstention.shared_weights(passages, known, weights, lambda some: index.find_postings(some, search_filter, POSTINGS))
+    ids = list(passages)
+    return abstention.shared_weights(ids, known, weights, lambda some: index.find_postings(some, search_filter, POSTINGS, ids))
 
 
 # --- hits -------------------------------------------------------------------------------------------------------------

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from holdfast.base import dates
+from holdfast.base.record import Record
 from holdfast.context.usage import note_usage_id
 from holdfast.formats.history_file import parse_history_id
 from holdfast.formats.versions import parse_note
 from holdfast.models import Note, Scope
 from holdfast.store import note_history
-from holdfast.verbs import archive
+from holdfast.verbs import archive, review
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.context.caller import Context
     from holdfast.models import TrashedNote
 
+_AFTER_ALL = "9999-12-31T23:59:59Z"  # later than any timestamp in the trash
 _KEPT_TYPES = ("user", "feedback")  # types of notes that never expire
+
+
+class Emptied(Record):
+    """How many notes and transcripts were erased from the trash."""
+
+    notes: int = 0
+    sessions: int = 0
 
 
 def run(context: Context, dry_run: bool) -> list[Note]:
@@ -34,7 +43,7 @@ def run(context: Context, dry_run: bool) -> list[Note]:
                 _archive(context, scope, [note.key for note in notes])
         before = dates.days_before(dates.now(), context.config.trash_days)
         for scope in scopes:
-            _empty_trash(context, scope, before)
+            erase_trash(context, scope, before)
     return [note for notes in expired.values() for note in notes]
 
 
@@ -89,12 +98,25 @@ def _erase_history(context: Context, scope: Scope, trashed: TrashedNote) -> None
     note_history.erase(context.store, scope, parsed)
 
 
-def _empty_trash(context: Context, scope: Scope, before: str) -> None:
+def empty_trash(context: Context, scopes: list[Scope], days: int) -> Emptied:
+    """Erase what has been in the trash of these scopes for so many days, 0 for all of it; for a person only."""
+    review.require_person(context, "empty the trash")
+    before = dates.days_before(dates.now(), days) if days else _AFTER_ALL
+    erased = [erase_trash(context, scope, before) for scope in scopes]
+    return Emptied(sum([one.notes for one in erased]), sum([one.sessions for one in erased]))
+
+
+def erase_trash(context: Context, scope: Scope, before: str) -> Emptied:
+    """Erase the notes and transcripts that were moved to the trash before a timestamp; return how many there were."""
+    erased = Emptied()
     for note in context.store.list_trash(scope):
         if note.part == "trash" and note.time < before:
             _erase_history(context, scope, note)
             context.store.erase_file(scope, note.part, note.name)
+            erased = erased.replace(notes=erased.notes + 1)
     compact = before.replace("-", "").replace(":", "")  # as the names of trashed transcripts have it
     for transcript_file in context.store.transcripts(scope.folder).list_trashed():
         if transcript_file.name.removesuffix(".jsonl").rpartition("--")[2] < compact:
             transcript_file.erase()
+            erased = erased.replace(sessions=erased.sessions + 1)
+    return erased

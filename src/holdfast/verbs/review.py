@@ -64,7 +64,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
             raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
         old = versions.parse_note(content.data, content.modified)
         if expected is not None and old.digest != expected:
-            raise Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide on what it says now")
+            raise _changed_since(key)
         if old.trust not in context.config.quarantine:
             return versions.to_note(scope, key, old, context.config.quarantine)
         new = versions.mark_approved(old, dates.now())
@@ -80,6 +80,38 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         context.sync.write_listing(scope)
         return versions.to_note(scope, key, new, context.config.quarantine)
     raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
+
+
+def put_in_quarantine(context: Context, key: str, where: str | Scope | None, expected: str | None) -> Note:
+    """Take back a person's approval, or distrust any other note: it waits for review again."""
+    require_person(context, "put a note in quarantine")
+    trusts = context.config.quarantine
+    if not trusts:
+        raise Refused("no origin is quarantined, so nothing waits for review", "Set trust.quarantine")
+    scope = _find_scope(context, key, where)
+    context.sync.prepare_scope(scope.folder)
+    content = context.store.read_note(scope, key)
+    old = versions.parse_note(content.data, content.modified) if content else None
+    if content is None or old is None:
+        raise NotFound(f"no note {key!r}", Template(command("list"), " shows the notes there are"))
+    if expected not in (None, old.digest):
+        raise _changed_since(key)
+    if old.trust in trusts:
+        return versions.to_note(scope, key, old, trusts)
+    written = old.header.source.trusted
+    new = versions.lower_trust(old, written if written in trusts else quarantine.quarantined_trust(trusts))
+    record_decision(context, "quarantined", scope, key, old.header.id)
+    try:
+        context.store.write_note(scope, key, new.data, content.file_id)
+    except Changed:
+        raise _changed_since(key) from None
+    context.update_index(lambda: context.sync.refresh_folder(scope.folder, "notes"))
+    context.sync.write_listing(scope)
+    return versions.to_note(scope, key, new, trusts)
+
+
+def _changed_since(key: str) -> Conflict:
+    return Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide on what it says now")
 
 
 def _find_rejecting_folders(context: Context, scope: Scope, note: versions.ParsedNote) -> set[str]:

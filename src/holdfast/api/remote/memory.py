@@ -278,18 +278,27 @@ class RemoteMemory(MemoryInterface):
     def reject(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Forgotten:
         return parse_record(Forgotten, self._decide("reject", key, scope, expected))
 
+    def quarantine(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
+        return parse_record(Note, self._decide("quarantine", key, scope, expected))
+
     def _decide(self, decision: str, key: str, scope: str | Scope | None, expected: str | None) -> Any:
         """Send a decision about the version that was read. A whole scope also names the owner of the note."""
         if isinstance(scope, Scope):
-            waiting = self.review(everywhere=True) if expected is None else []
-            version = next((note.version for note in waiting if (note.scope, note.key) == (scope, key)), expected)
-            if version is None:
-                raise NotFound(f"no note {key!r} waits in {scope}", Template(command("review"), " lists what waits"))
             kind, owner = scope.kind, {scope.kind: scope.id} if scope.id else {}
+            version = expected if expected is not None else self._find_version(decision, key, scope, owner)
         else:
             note = self.get(key, scope=scope)
             kind, owner, version = note.scope.kind, {}, note.version if expected is None else expected
         return self._request("POST", f"/v1/review/{kind}/{key}/{decision}", {"version": version, **owner}, keyed=True)
+
+    def _find_version(self, decision: str, key: str, scope: Scope, owner: dict[str, str]) -> str:
+        """Return the version of a note that a decision is about; one to approve or reject must wait for it."""
+        if decision == "quarantine":
+            return self._get_note(scope.kind, key, owner).version
+        for note in self.review(everywhere=True):
+            if (note.scope, note.key) == (scope, key):
+                return note.version
+        raise NotFound(f"no note {key!r} waits in {scope}", Template(command("review"), " lists what waits"))
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         validate.check_existing_key(key)
@@ -315,10 +324,11 @@ class RemoteMemory(MemoryInterface):
         kind: str | None = None,
         now: When = None,
         explain: bool = False,
+        archived: bool | None = None,
     ) -> Answer:
         search_filter = make_filter(
             self._caller, query, scope=scope, kind=kind, type=type, tags=tags, limit=limit, as_of=as_of, known_at=known_at,
-            mode=mode, sort=sort,
+            mode=mode, sort=sort, archived=archived,
         )  # fmt: skip
         if not self.config.enabled:
             return Answer((), mode, True, "memory is disabled", True)
@@ -329,7 +339,7 @@ class RemoteMemory(MemoryInterface):
             "sort": sort, "limit": _MOST_HITS if several else limit,
             "as_of": dates.parse_as_of(as_of, "as_of") if as_of is not None else None,
             "known_at": search_filter.known_at, "kind": None if several else kind or None, "explain": explain or None,
-            "now": dates.parse_moment(now, "now") if now is not None else None,
+            "now": dates.parse_moment(now, "now") if now is not None else None, "archived": archived,
         }  # fmt: skip
         answer = parse_record(Answer, self._request("POST", "/v1/recall", drop_none(body), repeatable=True))
         return _keep_kinds(answer, kinds, limit) if several else answer

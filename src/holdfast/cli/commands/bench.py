@@ -61,6 +61,13 @@ def load(call: Invocation) -> int:
     return load.run(load.Options(json=call.output.json, **{name: value for name, value in options.items() if value}))
 
 
+def console(call: Invocation) -> int:
+    """`holdfast bench console`."""
+    from holdfast_bench import console
+
+    return console.run(_parse(call, "notes", _parse_integers) or (10_000,), call.output.json)
+
+
 def _parse(call: Invocation, name: str, parse: Callable[[str], T]) -> T | None:
     """Parse the value of an option, or return None if it was not given; raise UsageError if `parse` raises ValueError."""
     if call[name] is None:

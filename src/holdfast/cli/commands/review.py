@@ -22,7 +22,9 @@ _QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if the terminal passes them on
 
 def review(call: Invocation) -> int:
     """`holdfast review`: approve or reject one note, ask about each at a terminal, or list them."""
-    check_exclusive(call, "approve", "reject")
+    check_exclusive(call, "approve", "reject", "undo")
+    if call["undo"]:
+        return call.answer(_undo(call, call["undo"]), _print_undone)
     if call["approve"]:
         key, scope, version = _find_waiting(call, call["approve"])
         return call.answer(call.memory.approve(key, scope=scope, expected=version), _print_approved)
@@ -35,6 +37,17 @@ def review(call: Invocation) -> int:
     if call["everywhere"]:
         return call.answer(notes, _print_everywhere)
     return call.answer(notes, _print_waiting if notes else lambda *_: _print_nothing_waiting(call))
+
+
+def _undo(call: Invocation, key: str) -> Note:
+    """Let a note wait for review again: restore it if it was rejected, else take its approval back."""
+    from holdfast.verbs.review import require_person
+
+    require_person(call.memory, "undo a decision")
+    try:
+        return call.memory.quarantine(key, scope=call["scope"])
+    except NotFound:
+        return call.memory.restore(key, scope=call["scope"])
 
 
 def _list_waiting(call: Invocation) -> list[Note]:
@@ -169,6 +182,11 @@ def _print_table(output: Output, notes: list[tuple[str, Note]]) -> None:
 
 def _print_approved(output: Output, note: Note) -> None:
     output.print_line(f"{output.style('approved', 'green')} {output.style(join_lines(note.key), 'bold')} in {note.scope}")
+
+
+def _print_undone(output: Output, note: Note) -> None:
+    state = "waits for review" if note.quarantined else "restored"
+    output.print_line(f"{output.style(state, 'yellow')} {output.style(join_lines(note.key), 'bold')} in {note.scope}")
 
 
 def _print_rejected(output: Output, forgotten: Forgotten) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.server.route import Route
 from holdfast.server.routes import (
+    activity,
     admin,
     agents,
     bulk,
@@ -18,12 +19,13 @@ from holdfast.server.routes import (
     purges,
     recall,
     scaffolds,
+    settings,
     system,
     trust,
 )
 
 ROUTES: tuple[Route, ...] = (
-    *notes.ROUTES, *purges.ROUTES, *trust.ROUTES, *recall.ROUTES, *facts.ROUTES, *history.ROUTES, *files.ROUTES,
-    *scaffolds.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES, *github_reviews.ROUTES,
-    *done.ROUTES, *agents.ROUTES, *system.ROUTES,
+    *notes.ROUTES, *purges.ROUTES, *trust.ROUTES, *recall.ROUTES, *activity.ROUTES, *facts.ROUTES, *history.ROUTES,
+    *files.ROUTES, *scaffolds.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES,
+    *github_reviews.ROUTES, *done.ROUTES, *agents.ROUTES, *settings.ROUTES, *system.ROUTES,
 )  # fmt: skip

@@ -100,6 +100,10 @@ class ListAudit(RequestModel, kw_only=True):
     outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
     since: Since | UnsetType = UNSET
     until: Until | UnsetType = UNSET
+    token: Annotated[
+        str, Meta(description="Only with the token of this id.", pattern="^[A-Za-z0-9_-]{1,64}$")
+    ] | UnsetType = UNSET  # fmt: skip
+    address: Annotated[str, Meta(description="Only from this address.", pattern="^[0-9A-Fa-f.:]{1,64}$")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
 
@@ -216,7 +220,7 @@ def list_roles(request: AuthorizedRequest, params: RequestModel) -> Roles:
 
 
 def list_audit(request: AuthorizedRequest, params: ListAudit) -> AuditPage:
-    filters = {**params.given("agent", "action", "outcome"), **_parse_period(params)}
+    filters = {**params.given("agent", "action", "outcome", "token", "address"), **_parse_period(params)}
     before = int(params.cursor) if params.cursor else None
     found, following = request.gate.ledger.audit.list(limit=params.limit, before=before, **filters)
     return AuditPage(audit=list(found), next=None if following is None else str(following))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
 from holdfast.formats.facts import reads_back
-from holdfast.models import AGENT_ORIGINS, Fact, FactSet
+from holdfast.models import AGENT_ORIGINS, SCOPES, Fact, FactSet
 from holdfast.safety import validate
 from holdfast.server.idempotency import Replay, current_note, note_ids
 from holdfast.server.models import (
@@ -20,20 +20,26 @@ from holdfast.server.models import (
     MadeFrom,
     NextCursor,
     OriginName,
+    OtherAgentRequest,
     PageCursor,
     PageLimit,
-    ReadScope,
     Redact,
     ResponseModel,
-    ScopedRequest,
     WriteScope,
     choices,
     moment,
 )
 from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
+from holdfast.verbs.facts import FactSubject
 from holdfast.verbs.graph import Edge, Graph
 
 _LINE = {"pattern": LINE_PATTERN}
+FactScope = Annotated[
+    Literal["session", "project", "agent", "global", "all"],
+    choices(
+        "Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.", (*SCOPES, "all")
+    ),
+]
 Subject = Annotated[str, Meta(description="What it is about.", min_length=1, max_length=500, extra_json_schema=_LINE)]
 Label = Annotated[str, Meta(description="Which property of it.", min_length=1, max_length=200, extra_json_schema=_LINE)]
 NewSubject = Annotated[
@@ -48,17 +54,26 @@ NewLabel = Annotated[
 ]  # fmt: skip
 
 
-class ListFacts(ScopedRequest, kw_only=True):
+class ListFacts(OtherAgentRequest, kw_only=True):
     subject: Subject | UnsetType = UNSET
     label: Label | UnsetType = UNSET
     as_of: AsOf | UnsetType = UNSET
-    scope: ReadScope | UnsetType = UNSET
+    scope: FactScope | UnsetType = UNSET
     history: Annotated[bool, Meta(description="Everything that ever was stated.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
 
 
-class StateFact(ScopedRequest, kw_only=True):
+class ListSubjects(OtherAgentRequest, kw_only=True):
+    contains: Annotated[
+        str, Meta(description="Only names with this in them.", max_length=500, extra_json_schema=_LINE)
+    ] | UnsetType = UNSET  # fmt: skip
+    scope: FactScope | UnsetType = UNSET
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class StateFact(OtherAgentRequest, kw_only=True):
     subject: NewSubject
     label: NewLabel
     value: Annotated[
@@ -76,22 +91,27 @@ class StateFact(ScopedRequest, kw_only=True):
     redact: Redact | UnsetType = UNSET
 
 
-class GetGraph(ScopedRequest, kw_only=True):
+class GetGraph(OtherAgentRequest, kw_only=True):
     entity: Annotated[str, Meta(description="What it is about, by any of its names.", min_length=1)]
     depth: Annotated[int, Meta(description="So many links away; otherwise 1.", ge=0, le=10)] | UnsetType = UNSET
     as_of: AsOf | UnsetType = UNSET
-    scope: ReadScope | UnsetType = UNSET
+    scope: FactScope | UnsetType = UNSET
 
 
-class FindPath(ScopedRequest, kw_only=True):
+class FindPath(OtherAgentRequest, kw_only=True):
     start: Annotated[str, Meta(description="Where it begins.", min_length=1)] = msgspec.field(name="from")
     to: Annotated[str, Meta(description="Where it ends.", min_length=1)]
     as_of: AsOf | UnsetType = UNSET
-    scope: ReadScope | UnsetType = UNSET
+    scope: FactScope | UnsetType = UNSET
 
 
 class FactPage(ResponseModel, kw_only=True):
     facts: list[Fact]
+    next: NextCursor
+
+
+class SubjectPage(ResponseModel, kw_only=True):
+    subjects: list[FactSubject]
     next: NextCursor
 
 
@@ -103,6 +123,12 @@ def list_facts(request: AuthorizedRequest, params: ListFacts) -> FactPage:
     filters = params.given("subject", "label", "as_of", "scope", "history")
     found, following = pagination.facts_page(request.memory, params.limit, params.cursor, **filters)
     return FactPage(facts=found, next=following)
+
+
+def list_subjects(request: AuthorizedRequest, params: ListSubjects) -> SubjectPage:
+    filters = params.given("contains", "scope")
+    found, following = pagination.subjects_page(request.memory, params.limit, params.cursor, **filters)
+    return SubjectPage(subjects=found, next=following)
 
 
 def state_fact(request: AuthorizedRequest, params: StateFact) -> Reply:
@@ -143,24 +169,29 @@ ROUTES = (
     Route(
         "GET", "/v1/facts", list_facts,
         action=READ, scope=ALL_SCOPES, summary="what is stated, now or as of a day, by subject and label",
-        params=ListFacts, answers=FactPage, verbs=("facts",),
+        params=ListFacts, answers=FactPage, may_name_agent=True, verbs=("facts",),
+    ),
+    Route(
+        "GET", "/v1/facts/subjects", list_subjects,
+        action=READ, scope=ALL_SCOPES, summary="the subjects that facts are stated about, by name",
+        params=ListSubjects, answers=SubjectPage, may_name_agent=True,
     ),
     Route(
         "POST", "/v1/facts", state_fact,
         action=WRITE, scope="project", summary="state a dated fact; the one it replaces is struck through and kept",
         params=StateFact, reads=JSON, answers=FactSet, status=201, other_status=200,
-        replay=Replay(_keep_stated, _rebuild_stated),
+        replay=Replay(_keep_stated, _rebuild_stated), may_name_agent=True,
         example={"subject": "Telegram", "label": "status", "value": "enabled", "on": "2026-03-27", "scope": "agent"},
         verbs=("fact",),
     ),
     Route(
         "GET", "/v1/graph", get_graph,
         action=READ, scope=ALL_SCOPES, summary="what is linked with something by [[Name]] in facts",
-        params=GetGraph, answers=Graph, verbs=("graph",),
+        params=GetGraph, answers=Graph, may_name_agent=True, verbs=("graph",),
     ),
     Route(
         "GET", "/v1/graph/path", find_path,
         action=READ, scope=ALL_SCOPES, summary="the shortest way from one entity to another; empty if there is none",
-        params=FindPath, answers=GraphPath, verbs=("path",),
+        params=FindPath, answers=GraphPath, may_name_agent=True, verbs=("path",),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from holdfast.api import pagination
 from holdfast.api.memory import context_of
 from holdfast.errors import from_os
 from holdfast.formats.importers.detect import all_dialects
@@ -20,6 +21,11 @@ from holdfast.server.models import (
     CLIENT_PATTERN,
     LINE_PATTERN,
     MOMENT,
+    PAGE_LIMIT,
+    NextCursor,
+    OtherAgentRequest,
+    PageCursor,
+    PageLimit,
     Redact,
     RequestModel,
     ResponseModel,
@@ -31,6 +37,7 @@ from holdfast.server.models import (
 from holdfast.server.problem import REPLAYED_HEADER
 from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, AuthorizedRequest, Reply, Route
 from holdfast.verbs.history import import_upload
+from holdfast.verbs.sessions import SessionSummary
 
 Client = Annotated[str, Meta(description="The program it was said in.", pattern=CLIENT_PATTERN)]
 
@@ -62,7 +69,7 @@ class LogTurns(ScopedRequest, kw_only=True):
     redact: Redact | UnsetType = UNSET
 
 
-class ExpandTurn(ScopedRequest, kw_only=True):
+class ExpandTurn(OtherAgentRequest, kw_only=True):
     of: Annotated[str, Meta(description="The citation that a hit shows, or a turn's id.", min_length=1)]
     before: Annotated[int, Meta(description="So many turns before it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
     after: Annotated[int, Meta(description="So many turns after it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
@@ -85,9 +92,25 @@ class ImportTranscript(ScopedRequest, kw_only=True):
     scope: WriteScope = "project"
 
 
-class NameSession(ScopedRequest, kw_only=True):
+class NameSession(OtherAgentRequest, kw_only=True):
     session: Annotated[str, Meta(description="The session's id.", min_length=1, max_length=500)]
     client: Client | UnsetType = UNSET
+
+
+class ListSessions(ScopedRequest, kw_only=True):
+    match: Annotated[
+        str, Meta(description="Only those with this in the name of their scope, client or session.", max_length=200)
+    ] | UnsetType = UNSET  # fmt: skip
+    everywhere: Annotated[
+        bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+    ] | UnsetType = UNSET  # fmt: skip
+    limit: PageLimit = PAGE_LIMIT
+    cursor: PageCursor = ""
+
+
+class SessionPage(ResponseModel, kw_only=True):
+    sessions: list[SessionSummary]
+    next: NextCursor
 
 
 class Turns(ResponseModel, kw_only=True):
@@ -104,6 +127,14 @@ def log_turns(request: AuthorizedRequest, params: LogTurns) -> Logged:
 
 def expand_turn(request: AuthorizedRequest, params: ExpandTurn) -> Turns:
     return Turns(turns=request.memory.expand(params.of, **params.given("before", "after")))
+
+
+def list_sessions(request: AuthorizedRequest, params: ListSessions) -> SessionPage:
+    if params.everywhere is True:
+        request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
+    filters = params.given("match", "everywhere")
+    found, following = pagination.sessions_page(request.memory, params.limit, params.cursor, **filters)
+    return SessionPage(sessions=found, next=following)
 
 
 async def import_transcript(request: AuthorizedRequest, params: ImportTranscript, upload: Upload) -> Reply:
@@ -177,7 +208,12 @@ ROUTES = (
     Route(
         "GET", "/v1/history", expand_turn,
         action=READ, scope=ALL_SCOPES, summary="what was said around a turn, by its citation or id",
-        params=ExpandTurn, answers=Turns, problems=("not_found",), verbs=("expand",),
+        params=ExpandTurn, answers=Turns, may_name_agent=True, problems=("not_found",), verbs=("expand",),
+    ),
+    Route(
+        "GET", "/v1/history/sessions", list_sessions,
+        action=READ, scope=ALL_SCOPES, summary="the sessions whose transcripts are kept, the last changed first",
+        params=ListSessions, answers=SessionPage,
     ),
     Route(
         "POST", "/v1/history/import", import_transcript,
@@ -190,12 +226,12 @@ ROUTES = (
         "POST", "/v1/history/forget", forget_session,
         action=WRITE, scope=ALL_SCOPES, summary="put the transcript of a session in the trash, for 30 days",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
-        answers=Forgotten, replay=REPLAY_WHOLE, verbs=("forget_session",),
+        answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, verbs=("forget_session",),
     ),
     Route(
         "POST", "/v1/history/restore", restore_session,
         action=WRITE, scope=ALL_SCOPES, summary="bring back the transcript of a session that was forgotten",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
-        answers=Logged, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("restore_session",),
+        answers=Logged, may_name_agent=True, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("restore_session",),
     ),
 )  # fmt: skip

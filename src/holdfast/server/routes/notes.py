@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
 from holdfast.api.memory import begin_store, context_of
 from holdfast.errors import Conflict, NotFound
-from holdfast.models import SCOPES, TYPES, Forgotten, Note, Stored, TrashedNote, Version
+from holdfast.models import SCOPES, TYPES, Forgotten, Note, Scope, Stored, TrashedNote, Version
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, Replay, current_note, note_ids, note_reply
 from holdfast.server.models import (
     LINE_PATTERN,
@@ -20,6 +20,7 @@ from holdfast.server.models import (
     TEXT_PATTERN,
     AgentOrigin,
     AsOf,
+    Everywhere,
     Expected,
     FilterType,
     Key,
@@ -41,6 +42,7 @@ from holdfast.server.models import (
     WriteScope,
     choices,
     moment,
+    or_none,
 )
 from holdfast.server.problem import Problem
 from holdfast.server.route import (
@@ -52,9 +54,15 @@ from holdfast.server.route import (
     PendingReply,
     Reply,
     Route,
+    check_everywhere,
     reply_when_stored,
 )
+from holdfast.verbs import retention
 from holdfast.verbs.read import find_note
+from holdfast.verbs.retention import Emptied
+from holdfast.verbs.review import all_folders
+
+_PARTS = ("trash", "archive")
 
 NoteText = Annotated[
     str,
@@ -131,6 +139,7 @@ class ListNotes(OtherAgentRequest, kw_only=True):
         ),
     ] | UnsetType = UNSET  # fmt: skip
     archived: Annotated[bool, Meta(description="The archived notes instead.")] | UnsetType = UNSET
+    everywhere: Everywhere | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
 
@@ -142,8 +151,20 @@ class ListVersions(NotePath, kw_only=True):
 
 class ListTrash(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
+    part: Annotated[Literal["trash", "archive"], choices("Only what was forgotten, or only archived.", _PARTS)] | UnsetType = (
+        UNSET
+    )
+    everywhere: Everywhere | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
+
+
+class EmptyTrash(OtherAgentRequest, kw_only=True):
+    scope: ReadScope | UnsetType = UNSET
+    older_than_days: Annotated[
+        int, Meta(description="Only what has been in the trash for so many days; 0 for all of it.", ge=0, le=36_500)
+    ] = 0  # fmt: skip
+    everywhere: Everywhere | UnsetType = UNSET
 
 
 class RestoreNote(NotePath, kw_only=True):
@@ -175,7 +196,8 @@ class Cleared(ResponseModel, kw_only=True):
 
 
 def list_notes(request: AuthorizedRequest, params: ListNotes) -> NotePage:
-    filters = params.given("scope", "type", "tags", "source", "archived")
+    check_everywhere(request, params.everywhere is True)
+    filters = params.given("scope", "type", "tags", "source", "archived", "everywhere")
     notes, following = pagination.list_page(request.memory, params.limit, params.cursor, **filters)
     return NotePage(notes=notes, next=following)
 
@@ -234,8 +256,21 @@ def clear_scope(request: AuthorizedRequest, params: ClearScope) -> Cleared:
 
 
 def list_trash(request: AuthorizedRequest, params: ListTrash) -> TrashPage:
-    found, following = pagination.trash_page(request.memory, params.limit, params.cursor, **params.given("scope"))
+    check_everywhere(request, params.everywhere is True)
+    filters = params.given("scope", "part", "everywhere")
+    found, following = pagination.trash_page(request.memory, params.limit, params.cursor, **filters)
     return TrashPage(trash=found, next=following)
+
+
+def empty_trash(request: AuthorizedRequest, params: EmptyTrash) -> Emptied:
+    check_everywhere(request, params.everywhere is True)
+    scope = or_none(params.scope)
+    context = context_of(request.memory)
+    if params.everywhere is True:
+        scopes = [Scope.of_folder(folder) for folder in all_folders(context, scope)]
+    else:
+        scopes = context.visible_scopes(scope)
+    return retention.empty_trash(context, scopes, params.older_than_days)
 
 
 def _stored_reply(stored: Stored) -> Reply:
@@ -348,5 +383,13 @@ ROUTES = (
         "GET", "/v1/trash", list_trash,
         action=READ, scope=ALL_SCOPES, summary="what was forgotten or archived and can be restored",
         params=ListTrash, answers=TrashPage, may_name_agent=True, verbs=("trash",),
+    ),
+    Route(
+        "POST", "/v1/trash/empty", empty_trash,
+        is_slow=True,
+        action="memory.purge", scope=ALL_SCOPES,
+        summary="erase what is in the trash, so that it cannot be restored; a person's to do",
+        params=EmptyTrash, reads=JSON, example={"older_than_days": 7}, answers=Emptied,
+        answer_example={"notes": 3, "sessions": 0}, may_name_agent=True, replay=REPLAY_WHOLE,
     ),
 )  # fmt: skip

@@ -66,6 +66,9 @@ class Recall(OtherAgentRequest, kw_only=True):
     explain: Annotated[
         bool, Meta(description="Why each hit is where it is; with mode recent its date alone says.")
     ] | UnsetType = UNSET  # fmt: skip
+    archived: Annotated[
+        bool, Meta(description="Only archived notes, or with false none of them; otherwise both, archived ones lower.")
+    ] | UnsetType = UNSET  # fmt: skip
 
 
 class Search(ScopedRequest, kw_only=True):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
+from holdfast.base import dates
 from holdfast.errors import Denied
 from holdfast.server import gauges, metrics, openapi, problem
-from holdfast.server.models import RequestModel, ResponseModel
+from holdfast.server.models import RequestModel, ResponseModel, Timestamp
 from holdfast.server.problem import Problem
 from holdfast.server.route import AuthorizedRequest, Reply, Route
 
@@ -24,6 +25,25 @@ class Health(ResponseModel, kw_only=True):
     status: str
 
 
+_Percentile = Annotated[
+    float | None, Meta(description="Estimated milliseconds, 5000 if longer; null without requests.")
+]
+
+
+class TrafficPoint(ResponseModel, kw_only=True):
+    time: Annotated[Timestamp, Meta(description="The end of the time it covers.")]
+    seconds: Annotated[float, Meta(description="The length of the time it covers, usually 10.")]
+    succeeded: Annotated[int, Meta(description="Answers with a status below 400.")]
+    client_errors: Annotated[int, Meta(description="Answers with a status from 400 to 499.")]
+    server_errors: Annotated[int, Meta(description="Answers with a status from 500 on.")]
+    p50_ms: _Percentile
+    p95_ms: _Percentile
+
+
+class TrafficSeries(ResponseModel, kw_only=True):
+    points: Annotated[list[TrafficPoint], Meta(description="The last hour, oldest first; at most 360.")]
+
+
 class ProblemMeaning(ResponseModel, kw_only=True):
     code: str
     status: int
@@ -31,10 +51,31 @@ class ProblemMeaning(ResponseModel, kw_only=True):
 
 
 def get_metrics(request: AuthorizedRequest, params: RequestModel) -> Reply:
-    gateway = request.gateway
-    if gateway.config_of(request.caller) != gateway.config():
+    _check_tenant(request)
+    return Reply(body=gauges.render(request.gateway).encode(), headers={"content-type": metrics.MEDIA_TYPE})
+
+
+def get_traffic(request: AuthorizedRequest, params: RequestModel) -> TrafficSeries:
+    _check_tenant(request)
+    points = [
+        TrafficPoint(
+            time=dates.format_timestamp(point.time), seconds=round(point.seconds, 3), succeeded=point.succeeded,
+            client_errors=point.client_errors, server_errors=point.server_errors,
+            p50_ms=_milliseconds(point.p50_seconds), p95_ms=_milliseconds(point.p95_seconds),
+        )
+        for point in request.gateway.traffic.list_points()
+    ]  # fmt: skip
+    return TrafficSeries(points=points)
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
+def _check_tenant(request: AuthorizedRequest) -> None:
+    """Raise for callers of another tenant than the gateway's own."""
+    if not request.gateway.is_own_tenant(request.caller):
         raise Denied("what this process counts is about every tenant", "Whoever runs it asks with a token of their own")
-    return Reply(body=gauges.render(gateway).encode(), headers={"content-type": metrics.MEDIA_TYPE})
 
 
 async def get_health(request: Request) -> Health:
@@ -71,6 +112,18 @@ ROUTES = (
     Route(
         "GET", "/metrics", get_metrics,
         action="metrics.read", summary="counts and times, as Prometheus reads them", answers=str, media_type="text/plain",
+    ),
+    Route(
+        "GET", "/traffic", get_traffic,
+        action="metrics.read", summary="requests and their latency in the last hour, of all workers", answers=TrafficSeries,
+        answer_example={
+            "points": [
+                {
+                    "time": "2026-05-02T09:00:10Z", "seconds": 10.0, "succeeded": 118, "client_errors": 2, "server_errors": 0,
+                    "p50_ms": 3.1, "p95_ms": 22.4,
+                }
+            ]
+        },
     ),
     Route(
         "GET", "/healthz", get_health,

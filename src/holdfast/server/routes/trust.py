@@ -8,12 +8,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api import pagination
 from holdfast.api.memory import context_of
-from holdfast.errors import NotFound, UsageError
+from holdfast.errors import NotFound
 from holdfast.models import Forgotten, Note, Scope
 from holdfast.server.idempotency import REPLAY_NOTE, REPLAY_WHOLE, note_reply
 from holdfast.server.models import (
     PAGE_LIMIT,
     PRINTABLE_PATTERN,
+    Everywhere,
     Key,
     NextCursor,
     NoteScope,
@@ -24,7 +25,7 @@ from holdfast.server.models import (
     ResponseModel,
     ScopedRequest,
 )
-from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route
+from holdfast.server.route import ALL_SCOPES, JSON, READ, WRITE, AuthorizedRequest, Reply, Route, check_everywhere
 from holdfast.verbs.forget_source import Swept
 from holdfast.verbs.trace import Trace
 
@@ -33,9 +34,7 @@ _REVIEW = "memory.review"
 
 class ListQuarantined(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
-    everywhere: Annotated[
-        bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
-    ] | UnsetType = UNSET  # fmt: skip
+    everywhere: Everywhere | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
 
@@ -75,13 +74,9 @@ class QuarantinePage(ResponseModel, kw_only=True):
 
 
 def list_quarantined(request: AuthorizedRequest, params: ListQuarantined) -> QuarantinePage:
-    agent = request.target.agent
-    if params.everywhere:
-        if agent is not None:
-            raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
-        request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
-    elif agent is not None:
-        _check_agent_exists(request, agent)
+    check_everywhere(request, params.everywhere is True)
+    if request.target.agent is not None:
+        _check_agent_exists(request, request.target.agent)
     found, following, count = pagination.review_page(
         request.memory, params.limit, params.cursor, **params.given("scope", "everywhere")
     )
@@ -103,6 +98,10 @@ def approve_note(request: AuthorizedRequest, params: ReviewNote) -> Reply:
 
 def reject_note(request: AuthorizedRequest, params: ReviewNote) -> Forgotten:
     return request.memory.reject(params.key, scope=params.scope, expected=params.version)
+
+
+def quarantine_note(request: AuthorizedRequest, params: ReviewNote) -> Reply:
+    return note_reply(request.memory.quarantine(params.key, scope=params.scope, expected=params.version))
 
 
 def trace_note(request: AuthorizedRequest, params: TraceNote) -> Trace:
@@ -133,6 +132,13 @@ ROUTES = (
         action=_REVIEW, scope="project", summary="forget a note that you read; a person's to do",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
         answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("reject",),
+    ),
+    Route(
+        "POST", "/v1/review/{scope}/{key}/quarantine", quarantine_note,
+        action=_REVIEW, scope="project",
+        summary="take an approval back, so that the note waits for review again; a person's to do",
+        params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
+        answers=Note, may_name_agent=True, replay=REPLAY_NOTE, problems=("not_found",), verbs=("quarantine",),
     ),
     Route(
         "GET", "/v1/trace/{scope}/{key}", trace_note,

@@ -2,7 +2,45 @@
 
 from __future__ import annotations
 
-from holdfast.server.web import note, overview, search, sign_in, static
+from holdfast.server.web import (
+    agents,
+    audit,
+    briefing,
+    facts,
+    file,
+    graph,
+    note,
+    overview,
+    receipts,
+    review,
+    search,
+    sessions,
+    settings,
+    sign_in,
+    static,
+    traffic,
+    trash,
+)
 from holdfast.server.web.page import Page
 
-PAGES: tuple[Page, ...] = (*sign_in.PAGES, *overview.PAGES, *search.PAGES, *note.PAGES, *static.PAGES)
+_MODULES = (
+    sign_in,
+    overview,
+    search,
+    note,
+    file,
+    facts,
+    graph,
+    sessions,
+    briefing,
+    review,
+    trash,
+    receipts,
+    settings,
+    agents,
+    audit,
+    traffic,
+    static,
+)
+
+PAGES: tuple[Page, ...] = tuple([page for module in _MODULES for page in module.PAGES])

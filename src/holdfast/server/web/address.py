@@ -4,15 +4,42 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 _GLOBAL = "-"  # in place of the id, which the scope `global` does not have
 _NOTE_PATH = re.compile(r"(?:^|/)notes/([a-z0-9][a-z0-9-]{0,59})\.md(?::|$)")
+_TURN_PATH = re.compile(r"(.+)/transcripts/([^/]+)/([^/]+)\.jsonl:(\d{1,12})(?:-\d+)?\Z")
+TURNS = 50  # on one page of a transcript
 _FOLDERS = {"projects": "project", "agents": "agent", "sessions": "session"}
 
 
 def note_url(scope: dict[str, Any], key: str, action: str = "") -> str:
     """Return the address of a note's page, or of one of its actions."""
     return f"/ui/notes/{scope['kind']}/{scope.get('id') or _GLOBAL}/{key}" + (f"/{action}" if action else "")
+
+
+def file_url(hit: dict[str, Any]) -> str | None:
+    """Return the address of the file that a hit is in, from the line it cites; None if it is not in a file."""
+    path, _, lines = hit["citation"].rpartition(":")
+    return f"/ui/file?path={quote(path)}&from={lines.partition('-')[0]}" if hit["kind"] == "file" and path else None
+
+
+def session_url(path: str, action: str = "") -> str:
+    """Return the address of the page of a transcript, given its path on the shelf, or of one of its actions."""
+    folder, _, name = path.partition("/transcripts/")
+    scope = scope_of_folder(folder)
+    parts = (scope["kind"], scope["id"] or _GLOBAL, *name.removesuffix(".jsonl").split("/"))
+    return "/".join(["/ui/sessions", *[quote(part, safe="") for part in parts]]) + (f"/{action}" if action else "")
+
+
+def turn_url(citation: str) -> str | None:
+    """Return the address of a turn in its transcript; None if a citation is not of a turn."""
+    match = _TURN_PATH.match(citation)
+    if match is None:
+        return None
+    number = int(match[4]) - 2  # the first line is the header
+    url = session_url(f"{match[1]}/transcripts/{match[2]}/{match[3]}.jsonl")
+    return f"{url}?page={number // TURNS + 1}&turn={number}#turn-{number}"
 
 
 def scope_of(kind: str, id: str) -> dict[str, str]:

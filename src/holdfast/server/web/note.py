@@ -6,7 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from holdfast.errors import HoldfastError, NotFound, Refused
+from holdfast.base.markdown import find_title
+from holdfast.errors import Conflict, HoldfastError, NotFound, Refused
+from holdfast.formats.facts import find_fact_lines
 from holdfast.models import AGENT_ORIGINS, SCOPES, parse_tags
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
@@ -14,6 +16,8 @@ from holdfast.server.web.page import Page, Visit, describe_problem, redirect
 
 _VERSIONS = 20  # on one page
 _TRASH = 500
+_SHOWN = 20  # records of where a note was shown
+_FACTS = 50
 _REVIEWED = ("import", "web")  # origins whose texts a person may have approved
 _CONFLICTS = ("precondition", "conflict")
 _REDACTED = "[REDACTED:"  # how a mark in place of a secret begins
@@ -48,8 +52,46 @@ async def get_note(visit: Visit) -> Response:
         "note.html", note=found, scope=note.scope, key=note.key, next=history["next"], is_past=bool(moments),
         as_of=moments.get("as_of", ""), known_at=moments.get("known_at", ""),
         versions=_compare(versions), is_first_page="cursor" not in paging,
-        total=found["versions"], trust=_describe_trust(found),
+        total=found["versions"], trust=_describe_trust(found), facts=_list_facts(found, note.key),
     )  # fmt: skip
+
+
+async def get_trace(visit: Visit) -> Response:
+    """Show where a note was shown, what it was made from and what was made from it."""
+    note = NoteAddress(visit)
+    trace = await visit.call("GET /v1/trace/{scope}/{key}", note.fields)
+    sources = [step for version in trace["versions"] for step in version["came_from"]]
+    unique = list({step["what"]: step for step in reversed(sources)}.values())
+    shown = trace["briefed"] if visit.query.get("all") == "yes" else trace["briefed"][:_SHOWN]
+    return await visit.render(
+        "note-trace-parts.html" if visit.is_fragment else "note-trace.html", scope=note.scope, key=note.key, trace=trace,
+        sources=[_link_step(step, note.scope) for step in reversed(unique)], shown=shown,
+        made=[_link_made(one) for one in trace["led_to"]],
+    )  # fmt: skip
+
+
+def _link_step(step: dict[str, Any], scope: dict[str, str]) -> dict[str, Any]:
+    """Return a source with the address of its note; a note is named by kind and key, and its own kind is near."""
+    kind, _, key = step["note"].partition("/")
+    near = {"kind": kind, "id": scope["id"] if kind == scope["kind"] else ""}
+    is_known = bool(key) and (kind in ("global", scope["kind"]))
+    return {**step, "url": address.note_url(near, key) if is_known else None}
+
+
+def _link_made(made: dict[str, Any]) -> dict[str, Any]:
+    """Return a note that was made from another, with its address."""
+    folder, _, name = made["path"].partition("/notes/")
+    url = address.note_url(address.scope_of_folder(folder), name.removesuffix(".md"))
+    return {**made, "url": url, "scope": address.scope_of_folder(folder), "led_to": [_link_made(one) for one in made["led_to"]]}
+
+
+def _list_facts(note: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return the facts that the note states; they are about its title."""
+    subject = find_title(note["text"], key)
+    return [
+        {"subject": subject, "label": line.label, "value": line.value, "since": line.valid_from, "until": line.valid_to}
+        for line in find_fact_lines(note["text"])[:_FACTS]
+    ]
 
 
 async def _get_to_change(visit: Visit, note: NoteAddress) -> Any:
@@ -104,6 +146,41 @@ async def post_pin(visit: Visit) -> Response:
     return redirect(f"{note.url()}?done={'pinned' if pinned else 'unpinned'}")
 
 
+async def post_properties(visit: Visit) -> Response:
+    """Change type and tags of the version that the person saw; its text and trust stay."""
+    note, form = NoteAddress(visit), visit.form
+    found = await _get_to_change(visit, note)
+    content = {
+        "text": found["text"], "type": form.get("type", ""), "tags": list(parse_tags(form.get("tags", ""))),
+        **_kept_fields(found, is_same_text=True),
+    }  # fmt: skip
+    stored = await _put(visit, note, content, form.get("version", ""))
+    return redirect(f"{note.url()}?done={'unchanged' if stored['action'] == 'unchanged' else 'saved'}")
+
+
+async def post_move(visit: Visit) -> Response:
+    """Store the note in another scope, where its key must be free, and forget it here; both can be undone.
+
+    The older versions stay with the forgotten note."""
+    note, form = NoteAddress(visit), visit.form
+    kind, version = form.get("kind", ""), form.get("version", "")
+    scope = address.scope_of(kind if kind in SCOPES else "global", form.get("id", "").strip())
+    if scope["kind"] != "global" and not scope["id"]:
+        message = f"the scope {scope['kind']} needs a name"
+        raise Problem("invalid_request", message, f"Go back and enter the name of the {scope['kind']}")
+    found = await _get_to_change(visit, note)
+    if found["version"] != version:
+        raise Conflict("another caller changed the note meanwhile", "Load the page again")
+    content = {
+        "text": found["text"], "type": found["type"], "tags": found["tags"], "pinned": found["pinned"],
+        **_kept_fields(found, is_same_text=True),
+    }  # fmt: skip
+    fields = {"scope": scope["kind"], "key": note.key, **address.scope_fields(scope, visit.caller.agent)}
+    await visit.call("PUT /v1/notes/{scope}/{key}", {**fields, **content}, {"If-None-Match": "*"})
+    await visit.call("DELETE /v1/notes/{scope}/{key}", note.fields, {"If-Match": f'"{version}"'})
+    return redirect(f"{address.note_url(scope, note.key)}?done=moved")
+
+
 async def post_forget(visit: Visit) -> Response:
     note = NoteAddress(visit)
     headers = {"If-Match": f'"{visit.form.get("version", "")}"'}
@@ -134,6 +211,15 @@ async def post_purge(visit: Visit) -> Response:
     transcripts = {"transcripts": True} if visit.form.get("transcripts") == "yes" else {}
     receipt = await visit.call("POST /v1/notes/{scope}/{key}/purge", {**note.fields, **transcripts})
     return await visit.render("receipt.html", receipt=receipt, scope=note.scope, key=note.key)
+
+
+async def change_pin(visit: Visit, fields: dict[str, Any], pinned: bool) -> None:
+    """Pin or unpin the current version of the note that these fields name."""
+    found = await visit.call("GET /v1/notes/{scope}/{key}", fields)
+    if "memory.export" not in visit.permissions and _REDACTED in found["text"]:
+        raise Refused("this note has a secret in it that your role may not see", "Let an operator change it")
+    content = {"text": found["text"], "pinned": pinned, **_kept_fields(found, is_same_text=True)}
+    await visit.call("PUT /v1/notes/{scope}/{key}", {**fields, **content}, {"If-Match": f'"{found["version"]}"'})
 
 
 def _kept_fields(note: dict[str, Any], is_same_text: bool) -> dict[str, str]:
@@ -195,9 +281,12 @@ def _cursor(visit: Visit) -> dict[str, str]:
 
 PAGES = (
     Page("GET", _BASE, get_note),
+    Page("GET", f"{_BASE}/trace", get_trace),
     Page("GET", f"{_BASE}/edit", get_edit),
     Page("POST", f"{_BASE}/edit", post_edit),
     Page("POST", f"{_BASE}/pin", post_pin),
+    Page("POST", f"{_BASE}/properties", post_properties),
+    Page("POST", f"{_BASE}/move", post_move),
     Page("POST", f"{_BASE}/forget", post_forget),
     Page("POST", f"{_BASE}/restore", post_restore),
     Page("GET", f"{_BASE}/purge", get_purge),

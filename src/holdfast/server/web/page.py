@@ -37,7 +37,10 @@ _HEADERS = {
     "content-security-policy": _CSP, "referrer-policy": "same-origin", "cross-origin-opener-policy": "same-origin",
     **problem.fixed_headers("text/html; charset=utf-8"), "vary": "HX-Request, Cookie",
 }  # fmt: skip
-_DONE = ("saved", "unchanged", "pinned", "unpinned", "forgotten", "restored")  # what an address may say was just done
+_DONE = (  # what an address may say was just done
+    "saved", "unchanged", "pinned", "unpinned", "moved", "forgotten", "restored", "revoked", "granted", "ungranted",
+    "reindexed", "embedded", "retained",
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -188,7 +191,10 @@ def _to_sign_in(request: Request) -> Response:
 
 def _list_permissions(pipeline: Pipeline, caller: Caller) -> frozenset[str]:
     gate = pipeline.gateway.gate
-    return frozenset([action for action in ACTIONS if gate.would_allow(caller, action, None)])
+    allowed = {action for action in ACTIONS if gate.would_allow(caller, action, None)}
+    if not pipeline.gateway.is_own_tenant(caller):
+        allowed.discard("metrics.read")  # the figures are about every tenant, and the API refuses them to this one
+    return frozenset(allowed)
 
 
 # --- answers --------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ async def get_search(visit: Visit) -> Response:
 def _read_filters(visit: Visit) -> dict[str, Any]:
     """Return the form as it was sent; a choice that is not offered counts as none."""
     query: Mapping[str, str] = visit.query
-    names = ("q", "scope", "of", "tag", "as_of", "known_at", *_CHOICES)
+    names = ("q", "scope", "of", "tag", "source", "as_of", "known_at", *_CHOICES)
     given = {name: query.get(name, "") for name in names}
     found: dict[str, Any] = {name: value if value in _CHOICES.get(name, (value,)) else "" for name, value in given.items()}
     offered = (*SCOPES, "all") if visit.caller.is_person else SCOPES
@@ -49,8 +49,8 @@ def _read_filters(visit: Visit) -> dict[str, Any]:
 
 async def _search(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     answer = await visit.call("POST /v1/recall", _recall_fields(visit, filters))
-    wanted = {"without": (False,), "only": (True,)}.get(filters["archived"], (False, True))
-    hits = [_describe_hit(hit, filters["q"]) for hit in answer["hits"] if hit["archived"] in wanted]
+    wanted = filters["source"].strip().lower()
+    hits = [_describe_hit(hit, filters["q"]) for hit in answer["hits"] if not wanted or _is_from(hit, wanted)]
     larger = [limit for limit in _LIMITS if limit > filters["limit"]]
     is_full = len(answer["hits"]) >= filters["limit"]
     return {"answer": answer, "hits": hits, "more": larger[0] if larger and is_full else None}
@@ -58,8 +58,11 @@ async def _search(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
 
 def _recall_fields(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the recall: those that are filled in."""
-    fields: dict[str, Any] = {"query": filters["q"], "limit": filters["limit"], "explain": filters["mode"] != "recent"}
+    limit = _LIMITS[-1] if filters["source"].strip() else filters["limit"]  # the source is looked up among the hits
+    fields: dict[str, Any] = {"query": filters["q"], "limit": limit, "explain": filters["mode"] != "recent"}
     fields |= {name: filters[name] for name in ("type", "mode", "kind", "as_of", "known_at") if filters[name]}
+    if filters["archived"] in ("without", "only"):
+        fields["archived"] = filters["archived"] == "only"
     if filters["tag"].strip():
         fields["tags"] = [tag.strip() for tag in filters["tag"].split(",") if tag.strip()]
     scope, of = filters["scope"], filters["of"].strip()
@@ -70,10 +73,17 @@ def _recall_fields(visit: Visit, filters: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def _is_from(hit: dict[str, Any], wanted: str) -> bool:
+    """Return whether a hit has this origin, or comes from this agent, client or session."""
+    source = hit["source"] or {}
+    return wanted in [str(source.get(name) or "").lower() for name in ("origin", "agent", "client", "session")]
+
+
 def _describe_hit(hit: dict[str, Any], query: str) -> dict[str, Any]:
     key = address.find_note_key(hit)
     return {
-        **hit, "pieces": text.excerpt(hit["text"], query), "url": address.note_url(hit["scope"], key) if key else None,
+        **hit, "pieces": text.excerpt(hit["text"], query),
+        "url": address.note_url(hit["scope"], key) if key else address.file_url(hit) or address.turn_url(hit["citation"]),
         "title": hit["name"] or key or hit["key"] or hit["citation"], "reasons": _list_reasons(hit),
     }  # fmt: skip
 

@@ -15,10 +15,18 @@ from holdfast.server.web.page import Page
 
 _FOLDER = Path(__file__).parent / "static"
 _FILES = {  # by name: no other file is served
+    "agents.js": "text/javascript; charset=utf-8",
+    "charts.js": "text/javascript; charset=utf-8",
     "console.css": "text/css; charset=utf-8",
     "console.js": "text/javascript; charset=utf-8",
+    "graph.js": "text/javascript; charset=utf-8",
+    "review.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "vendor/cytoscape.min.js": "text/javascript; charset=utf-8",
+    "traffic.js": "text/javascript; charset=utf-8",
     "vendor/htmx.min.js": "text/javascript; charset=utf-8",
+    "vendor/uPlot.iife.min.js": "text/javascript; charset=utf-8",
+    "vendor/uPlot.min.css": "text/css; charset=utf-8",
 }
 _YEAR = 365 * 86400
 

@@ -27,8 +27,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters.update(
         markdown=markdown.render, as_typed=_as_typed, moment=_format_moment, day=_format_day, count=_format_count,
-        scope=address.scope_label, note_url=address.note_url, capitalize_first=_capitalize_first,
-        author=_name_author,
+        scope=address.scope_label, note_url=address.note_url, session_url=address.session_url,
+        capitalize_first=_capitalize_first, author=_name_author,
     )  # fmt: skip
     environment.globals.update(static=static.address, SCOPES=SCOPES, TYPES=TYPES)
     return environment

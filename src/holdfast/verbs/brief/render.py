@@ -82,6 +82,8 @@ class Why(Record):
     name: str  # project/testing
     told: bool
     reason: str
+    form: str = "out"  # how it is in the briefing: whole, facts, title, out
+    pinned: bool = False
 
 
 class Brief(Record):

@@ -6,6 +6,8 @@ turns that are relevant to it and that the session has not been shown whole.
 
 from __future__ import annotations
 
+from math import isfinite
+
 from holdfast.base import dates
 from holdfast.base.record import Record
 from holdfast.context import usage
@@ -27,6 +29,8 @@ STANDING = ("user", "feedback")  # types of notes that are shown first and whole
 _NEWEST = 200  # notes of a scope that a start briefing chooses from, and that a dispatch reads at a time
 _MAX_READ_CHARS = 32 * 1024 * 1024  # of notes that a dispatch reads to choose from
 _MAX_STANDING = 100
+_MAX_EXPLAINED = 1000  # notes of a scope whose place in a briefing is explained: pinned and newest first
+_ARCHIVED = "archived: not briefed"
 _MAX_FACTS = 1000  # facts that a start briefing chooses from
 _OVERVIEW_CHARS = 64 * 1024  # of an overview: no briefing shows more
 _TRUSTED, _QUARANTINED = 0, 1  # only notes that are not in quarantine, only those that are
@@ -238,7 +242,11 @@ def _may_be_purged(context: Context, scope: Scope, text: str) -> bool:
 
 
 def _list_notes(context: Context, scope: Scope) -> list[Note]:
-    return context.query(lambda: context.index.list_notes((scope.folder,)))
+    """Return the notes to explain, with the archived ones at the end."""
+    folder, index = (scope.folder,), context.index
+    current = context.query(lambda: index.list_notes(folder, most=_MAX_EXPLAINED))
+    archived = context.query(lambda: index.list_notes(folder, most=_MAX_EXPLAINED - len(current), archived=True))
+    return [*current, *archived]
 
 
 def _view(note: Note, now: str, stale: set[str], unsafe: frozenset[str]) -> NoteView:
@@ -285,7 +293,9 @@ def _explain_start(context: Context, notes: list[Note], composed: Composed, stat
     reasons: list[Why] = []
     for note in notes:
         id, shown = _usage_id(note), False
-        if note.valid_to and note.valid_to <= now:
+        if note.archived:
+            why = _ARCHIVED
+        elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
             why = _explain_quarantine(note, context.words)
@@ -297,7 +307,8 @@ def _explain_start(context: Context, notes: list[Note], composed: Composed, stat
             why = "listed by title: no room for the whole note; a prompt about it brings it"
         else:
             why = "no room: neither shown nor listed; a prompt about it brings it"
-        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", shown, why))
+        form = "title" if id in titles and not shown else "out" if not shown else "whole" if id in whole else "facts"
+        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", shown, why, form, note.pinned))
     return tuple(reasons)
 
 
@@ -389,7 +400,8 @@ def _compose_for_prompt(
         left = [view for view in new if view.id in claimed]
         composed = _drop_if_over(render.compose_for_prompt(left, more, chars, context.words), cap)
     if explain:
-        return composed.brief.replace(why=_explain_prompt(context, matched, new, composed, now))
+        scores = {view.id: one.score for one, view in zip(matches, matched, strict=False) if view and isfinite(one.score)}
+        return composed.brief.replace(why=_explain_prompt(context, prompt, scores, new, composed, now))
     return composed.brief
 
 
@@ -506,28 +518,38 @@ def _excerpt(context: Context, match: Match) -> NoteView | None:
 
 
 def _explain_prompt(
-    context: Context, matched: list[NoteView | None], new: list[NoteView], composed: Composed, now: str
+    context: Context, prompt: str, scores: dict[str, float], new: list[NoteView], composed: Composed, now: str
 ) -> tuple[Why, ...]:
-    matched_ids, new_ids = {view.id for view in matched if view}, {view.id for view in new}
+    """Explain every note of the scopes; `scores` has those that match the prompt."""
+    from holdfast.search.abstention import Wording as PromptWording
+
+    new_ids, wording = {view.id for view in new}, PromptWording(prompt)
+    is_general = not composed.brief.text and (wording.general or wording.small_talk)
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons = []
     for note in [note for scope in context.visible_scopes(None) for note in _list_notes(context, scope)]:
         id = _usage_id(note)
-        if id in whole:
-            why = "bears on the prompt"
+        score = f" (score {scores[id]:.2f})" if id in scores else ""
+        if note.archived:
+            why = _ARCHIVED
+        elif id in whole:
+            why = f"bears on the prompt{score}"
         elif id in titles:
-            why = "bears on the prompt; too long to be shown whole, so listed by title"
+            why = f"bears on the prompt{score}; too long to be shown whole, so listed by title"
         elif id in new_ids:
-            why = "bears on the prompt, but there is no room: it may come with a later one"
-        elif id in matched_ids:
-            why = "shown to this session already"
+            why = f"bears on the prompt{score}, but there is no room: it may come with a later one"
+        elif id in scores:
+            why = f"shown to this session already{score}"
         elif note.valid_to and note.valid_to <= now:
             why = f"over since {note.valid_to[:10]}"
         elif note.quarantined:
             why = _explain_quarantine(note, context.words)
+        elif is_general:
+            why = "this prompt is a general request: nothing was added"
         else:
             why = "does not bear on the prompt"
-        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", id in whole, why))
+        form = "whole" if id in whole else "title" if id in titles else "out"
+        reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", id in whole, why, form, note.pinned))
     return tuple(reasons)
 
 
