@@ -181,8 +181,8 @@ ONE_OF_EACH = [
 def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     monkeypatch.setenv("EDITOR", "true")
     assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {
-        "bench speed", "bench retrieval", "bench context", "bench load", "resident", "hook", "prove", "mcp", "serve", "migrate",
-        "ui",
+        "bench speed", "bench retrieval", "bench context", "bench load", "bench console", "resident", "hook", "prove",
+        "mcp", "serve", "migrate", "ui",
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')
