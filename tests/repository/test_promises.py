@@ -8,21 +8,22 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 TESTS_FOLDER = Path(__file__).resolve().parents[1]
 REGISTRY = TESTS_FOLDER / "promises.toml"
 PAGE = TESTS_FOLDER.parent / "docs" / "promises.md"
 TITLES = {
-    "product": "The product",
+    "product": "Guarantees",
     "notes": "Notes",
     "time-and-facts": "Time and facts",
     "history": "History",
     "files": "Files",
     "briefing": "Briefing",
-    "identity": "Whose memory it is",
-    "gate": "The gate",
-    "gateway": "The gateway",
+    "identity": "Projects",
+    "gate": "Checks and trust",
+    "gateway": "Gateway",
     "care": "Doctor and status",
 }
 REQUIRED = {
@@ -90,19 +91,21 @@ def page():
         "",
         "<!-- Made by `python tests/repository/test_promises.py --write` from tests/promises.toml and the tests. -->",
         "",
-        "Each promise, and the tests that prove it. A test fails if one of these has none, or if a test claims to prove",
-        "something that is not here. What is not here is not promised yet.",
+        "What Holdfast promises, and the test files that prove each promise. A number in brackets counts several tests.",
+        "To find the tests of a promise, search for its id: `grep -rn 'promise(.*\"N4\"' tests`.",
+        "What is not listed here is not promised.",
     ]
     for group, promises in registry().items():
         lines += ["", f"## {TITLES[group]}"]
         for id, sentence in promises.items():
-            tests = [f"- [{_make_sentence(name)}](../tests/{file})" for file, name in tests_by_id.get(id, [])]
-            lines += ["", f"### {anchor(id)}", "", sentence, "", *tests]
+            lines += ["", f"### {anchor(id)}", "", sentence, "", f"Proof: {_link_files(tests_by_id.get(id, []))}."]
     return "\n".join(lines) + "\n"
 
 
-def _make_sentence(name):
-    return name.removeprefix("test_").replace("_", " ")
+def _link_files(tests):
+    """Return links to the files of the tests, each with the number of its tests if there are several."""
+    counts = Counter(file for file, _ in tests)
+    return ", ".join(f"[{file}](../tests/{file})" + (f" ({number})" if number > 1 else "") for file, number in counts.items())
 
 
 def test_every_promise_has_a_test():
