@@ -1,4 +1,4 @@
-"""Find the notes and turns relevant to a prompt, by words or by meaning. docs/adr/0016-what-a-prompt-brings.md has figures."""
+"""Find the notes and turns relevant to a prompt, by words or by meaning. docs/adr/0016-show-whole-notes-with-a-prompt.md has figures."""
 
 from __future__ import annotations
 
