@@ -15,4 +15,6 @@ def test_vendored_files_have_the_pinned_digests_and_their_licences():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     scripts = {path.name for path in FOLDER.glob("*.js")}
-    assert scripts and {path.name for path in FOLDER.iterdir()} == scripts | {f"{name}.LICENSE" for name in scripts}
+    styles = {path.name for path in FOLDER.glob("*.css")}  # each belongs to the script that its name begins with
+    assert {name.partition(".")[0] for name in styles} <= {name.partition(".")[0] for name in scripts}
+    assert scripts and {path.name for path in FOLDER.iterdir()} == scripts | styles | {f"{name}.LICENSE" for name in scripts}

@@ -23,6 +23,8 @@ def github(gateway):
 def test_every_write_that_comes_again_under_its_key_says_that_it_is_a_replay(gateway, github):
     ask, replayed = gateway.operator, []
     for number, route in enumerate(WRITES):
+        if route.path.startswith("/v1/settings") and gateway.store == "postgres":
+            continue  # a server on PostgreSQL does not change settings over HTTP
         path, body = request_of(route, furnish(ask), number)
         if route.path == "/v1/history/restore":
             body = {"session": "brought-back"}

@@ -31,28 +31,28 @@ from holdfast.server.problem import without_home
 from holdfast.server.route import JSON, NDJSON, AuthorizedRequest, Reply, Route
 
 _MANAGE = "agents.manage"
-TokenDays = Annotated[int, Meta(description="How long the token lasts; otherwise without end.", ge=1, le=36_500)]
+TokenDays = Annotated[int, Meta(description="Days until the token expires. Default: never.", ge=1, le=36_500)]
 ActionName = Literal[
-    "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "audit.read",
-    "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment", "github.review.approve",
-    "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate", "audit.prune",
+    "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "settings.manage",
+    "audit.read", "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment",
+    "github.review.approve", "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate", "audit.prune",
 ]  # fmt: skip
 
 
-GrantKind = Annotated[Literal["project", "session", "repository"], choices("What the pattern names.", KINDS)]
+GrantKind = Annotated[Literal["project", "session", "repository"], choices("What the pattern matches.", KINDS)]
 _NAMES = r"(?!.*\*\*)[A-Za-z0-9_*-][A-Za-z0-9._*-]{0,127}"
 _REPOSITORIES = r"(?!.*\*\*)(?:\*|[A-Za-z0-9*][A-Za-z0-9*-]{0,38}/(?!\.*$)[A-Za-z0-9._*-]{1,100})"
 Pattern = Annotated[
     str,
     Meta(
-        description="A project or session, such as `acme-*`, or a repository, such as `acme/*`; `*` is any characters.",
+        description="A project or session such as `acme-*`, or a repository such as `acme/*`. `*` matches any characters.",
         pattern=f"^{_NAMES}$|^{_REPOSITORIES}$",
     ),
 ]
 NamePatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_NAMES}$")]], Meta(max_length=MAX_GRANTS)]
 RepositoryPatterns = Annotated[list[Annotated[str, Meta(pattern=f"^{_REPOSITORIES}$")]], Meta(max_length=MAX_GRANTS)]
-Since = Annotated[str, moment("From this moment on.")]
-Until = Annotated[str, moment("Before this moment.")]
+Since = Annotated[str, moment("At or after this time.")]
+Until = Annotated[str, moment("Before this time.")]
 
 
 class ListAgents(RequestModel, kw_only=True):
@@ -62,17 +62,19 @@ class ListAgents(RequestModel, kw_only=True):
 
 class AddAgent(RequestModel, kw_only=True):
     name: AgentName
-    role: Annotated[str, Meta(description="Its role.", min_length=1, max_length=100)]
+    role: Annotated[str, Meta(description="The agent's role.", min_length=1, max_length=100)]
     days: TokenDays | UnsetType = UNSET
-    projects: Annotated[NamePatterns, Meta(description="Projects that it reaches.")] = []
-    sessions: Annotated[NamePatterns, Meta(description="Sessions that it reaches beside its own.")] = []
-    repositories: Annotated[RepositoryPatterns, Meta(description="Repositories that it may review.")] = []
+    projects: Annotated[NamePatterns, Meta(description="Projects to grant.")] = []
+    sessions: Annotated[NamePatterns, Meta(description="Sessions to grant, in addition to the agent's own.")] = []
+    repositories: Annotated[RepositoryPatterns, Meta(description="Repositories to grant for reviews.")] = []
 
 
 class RotateToken(RequestModel, kw_only=True):
     name: AgentName
     days: TokenDays | UnsetType = UNSET
-    grace_hours: Annotated[int, Meta(description="How long the old one stays good.", ge=0, le=8760)] | UnsetType = UNSET
+    grace_hours: (
+        Annotated[int, Meta(description="Hours that the old token stays valid. Default: 0.", ge=0, le=8760)] | UnsetType
+    ) = UNSET
 
 
 class RevokeAgent(RequestModel, kw_only=True):
@@ -97,26 +99,28 @@ class ChangeGrant(RequestModel, kw_only=True):
 class ListAudit(RequestModel, kw_only=True):
     agent: AgentName | UnsetType = UNSET
     action: Annotated[ActionName, choices("Only this action.", (*ACTIONS, *RECORDED_ACTIONS))] | UnsetType = UNSET
-    outcome: Annotated[Literal["allowed", "denied"], choices("Only so.", ("allowed", "denied"))] | UnsetType = UNSET
+    outcome: Annotated[Literal["allowed", "denied"], choices("Only this outcome.", ("allowed", "denied"))] | UnsetType = UNSET
     since: Since | UnsetType = UNSET
     until: Until | UnsetType = UNSET
     token: Annotated[
-        str, Meta(description="Only with the token of this id.", pattern="^[A-Za-z0-9_-]{1,64}$")
+        str, Meta(description="Only requests with the token of this id.", pattern="^[A-Za-z0-9_-]{1,64}$")
     ] | UnsetType = UNSET  # fmt: skip
-    address: Annotated[str, Meta(description="Only from this address.", pattern="^[0-9A-Fa-f.:]{1,64}$")] | UnsetType = UNSET
+    address: (
+        Annotated[str, Meta(description="Only requests from this address.", pattern="^[0-9A-Fa-f.:]{1,64}$")] | UnsetType
+    ) = UNSET
     limit: PageLimit = PAGE_LIMIT
-    cursor: Annotated[str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}$")] = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page.", pattern="^[0-9]{1,18}$")] = ""
 
 
 class Used(ResponseModel, kw_only=True):
     used: int
-    limit: Annotated[int | None, Meta(description="Null without a limit.")]
+    limit: Annotated[int | None, Meta(description="Null if there is no limit.")]
 
 
 class QuotaUse(ResponseModel, kw_only=True):
     notes: Used
     bytes: Used
-    requests: Annotated[Used, Meta(description="Requests of today in UTC; counted only with a limit.")]
+    requests: Annotated[Used, Meta(description="Requests today (UTC). Counted only if there is a limit.")]
 
 
 class ExportAudit(RequestModel, kw_only=True):
@@ -127,17 +131,17 @@ class ExportAudit(RequestModel, kw_only=True):
 class AgentInfo(ResponseModel, kw_only=True):
     name: str
     role: str
-    state: Annotated[Literal["active", "revoked", "expired"], choices("How it is.", ("active", "revoked", "expired"))]
+    state: Annotated[Literal["active", "revoked", "expired"], choices("The agent's state.", ("active", "revoked", "expired"))]
     created: Timestamp
     tokens: list[dict[str, Any]]
     grants: list[Grant]
-    quota: Annotated[QuotaUse | None, Meta(description="How much it has, and may have; only in the list.")] = None
+    quota: Annotated[QuotaUse | None, Meta(description="Usage and limits. Only in the list of agents.")] = None
 
 
 class AgentGrants(ResponseModel, kw_only=True):
     agent: str
     role: str
-    grants: Annotated[list[Grant], Meta(description="The agent's own; its role may name more.")]
+    grants: Annotated[list[Grant], Meta(description="The agent's own grants. Its role may have more.")]
 
 
 class AgentPage(ResponseModel, kw_only=True):
@@ -148,7 +152,7 @@ class AgentPage(ResponseModel, kw_only=True):
 class NewToken(ResponseModel, kw_only=True):
     agent: str
     role: str
-    token: Annotated[str, Meta(description="Shown this once.")]
+    token: Annotated[str, Meta(description="The token. It is shown only once.")]
 
 
 class Roles(ResponseModel, kw_only=True):
@@ -184,8 +188,8 @@ def rotate_token(request: AuthorizedRequest, params: RotateToken) -> NewToken:
 
 def _refuse_second_token(request: AuthorizedRequest, params: object, kept: dict[str, Any]) -> NewToken:
     """Raise `Conflict`: the token was shown in the first answer and is not stored."""
-    fix = f"POST /agents/{kept['agent']}/token makes another"
-    raise Conflict(f"this was done already, and the token of {kept['agent']} was shown then", fix)
+    fix = f"Issue a new token with `POST /agents/{kept['agent']}/token`"
+    raise Conflict(f"the token of {kept['agent']} was shown in the first answer and cannot be shown again", fix)
 
 
 _TOKEN_SHOWN_ONCE = Replay(lambda body: {"agent": body["agent"]}, _refuse_second_token)
@@ -193,7 +197,7 @@ _TOKEN_SHOWN_ONCE = Replay(lambda body: {"agent": body["agent"]}, _refuse_second
 
 def revoke_agent(request: AuthorizedRequest, params: RevokeAgent) -> AgentInfo:
     if params.name == request.caller.agent:
-        raise Conflict("nobody shuts themselves out over HTTP", "Ask with the token of another who may manage agents")
+        raise Conflict("you cannot revoke your own agent over HTTP", "Use the token of another agent with `agents.manage`")
     return _info(request.gate.revoke(params.name, permit=request.permit))
 
 
@@ -260,60 +264,61 @@ _TOKEN_EXAMPLE = {"agent": "reviewer", "role": "code-review-engineer", "token": 
 ROUTES = (
     Route(
         "GET", "/agents", list_agents,
-        action=_MANAGE, summary="every agent with its role and the public parts of its tokens, by name",
+        action=_MANAGE, summary="list agents by name, with role, tokens (without their secrets), grants and quota use",
         params=ListAgents, answers=AgentPage,
     ),
     Route(
         "POST", "/agents", add_agent,
-        action=_MANAGE, summary="let an agent in; its token is shown this once",
+        action=_MANAGE, summary="create an agent and return its token, which is shown only once",
         params=AddAgent, reads=JSON,
         example={"name": "reviewer", "role": "code-review-engineer", "repositories": ["acme/*"]},
         answers=NewToken, status=201, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
     ),
     Route(
         "POST", "/agents/{name}/token", rotate_token,
-        action=_MANAGE, summary="a new token for an agent; the old one ends",
+        action=_MANAGE, summary="issue a new token for an agent; the old one expires after `grace_hours`",
         params=RotateToken, reads=JSON, example={"grace_hours": 24},
         answers=NewToken, answer_example=_TOKEN_EXAMPLE, replay=_TOKEN_SHOWN_ONCE, records_decision=True,
         problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}", revoke_agent,
-        action=_MANAGE, summary="end every token of an agent, at once; what it kept stays",
+        action=_MANAGE, summary="revoke all tokens of an agent immediately; its memory is kept",
         params=RevokeAgent, answers=AgentInfo, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/agents/{name}/grants", list_grants,
-        action=_MANAGE, summary="the projects, sessions and repositories that an agent reaches",
+        action=_MANAGE, summary="list the projects, sessions and repositories granted to an agent",
         params=ListGrants, answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, problems=("not_found",),
     ),
     Route(
         "POST", "/agents/{name}/grants", add_grant,
-        action=_MANAGE, summary="let an agent reach what fits a pattern, from its next request on",
+        action=_MANAGE, summary="grant a pattern to an agent; it applies from the next request",
         params=ChangeGrant, reads=JSON, example={"kind": "repository", "pattern": "acme/*"},
         answers=AgentGrants, answer_example=_GRANTS_EXAMPLE, replay=REPLAY_WHOLE, records_decision=True,
         problems=("not_found",),
     ),
     Route(
         "DELETE", "/agents/{name}/grants", remove_grant,
-        action=_MANAGE, summary="take a grant back, named by exactly its pattern",
+        action=_MANAGE, summary="remove a grant; the pattern must be the granted one",
         params=ChangeGrant, answers=AgentGrants, replay=REPLAY_WHOLE, records_decision=True, problems=("not_found",),
     ),
     Route(
         "GET", "/roles", list_roles,
-        action="roles.read", summary="every role, and those whose file cannot be read", answers=Roles,
+        action="roles.read", summary="list roles, and role files with errors", answers=Roles,
     ),
     Route(
         "GET", "/audit", list_audit,
-        action="audit.read", summary="every decision, newest first", params=ListAudit, answers=AuditPage,
+        action="audit.read", summary="list audit rows, newest first", params=ListAudit, answers=AuditPage,
     ),
     Route(
         "GET", "/audit/verify", verify_audit,
-        action="audit.read", summary="whether the chain of decisions is whole", answers=audit_verify.Verdict,
+        action="audit.read", summary="verify the hash chain of the audit log", answers=audit_verify.Verdict,
     ),
     Route(
         "GET", "/audit/export", export_audit,
-        action="audit.read", summary="every decision, oldest first, one a line", params=ExportAudit, answers=ChainedEntry,
+        action="audit.read", summary="export audit rows, oldest first, one JSON object per line",
+        params=ExportAudit, answers=ChainedEntry,
         media_type=NDJSON,
     ),
 )  # fmt: skip

@@ -19,7 +19,6 @@ from holdfast.server.web.page import Page, Visit, describe_problem
 _EXPLAINED = 100  # notes on one page
 _CHARS_PER_TOKEN = 4  # a common estimate for English
 _FORMS = ("whole", "facts", "title", "out")
-_DEFAULT_CLIENT = "claude-code"
 
 
 async def get_briefing(visit: Visit) -> Response:
@@ -58,9 +57,9 @@ async def _render(visit: Visit, given: Mapping[str, str], before: dict[str, Any]
 
 
 def _read_choice(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the form as it was sent; a client that is not known counts as the default one."""
+    """Return the form as it was sent; a client that is not known counts as the first one."""
     caps, client, page = _list_clients(), given.get("client", ""), given.get("page", "")
-    client = client if client in caps else _DEFAULT_CLIENT
+    client = client if client in caps else next(iter(caps))
     number = int(page) if page.isascii() and page.isdecimal() and len(page) < 6 else 1
     return {
         "client": client, "project": given.get("project", "").strip(), "prompt": given.get("prompt", "").strip(),
@@ -69,8 +68,8 @@ def _read_choice(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _list_clients() -> dict[str, int]:
-    """Return the clients whose hooks show a briefing, with the characters that each shows at most."""
-    loaded = [clients.load(name) for name in clients.names()]
+    """Return the clients whose hooks show a briefing, proven ones first, with the characters that each shows at most."""
+    loaded = sorted([clients.load(name) for name in clients.names()], key=lambda client: not client.proven)
     return {client.name: client.cap for client in loaded if client.injects}
 
 
