@@ -14,6 +14,7 @@ WHOLE = {  # lists that are returned whole, and why they stay short
     "GET /v1/graph/path": "a way passes each thing once",
     "GET /v1/check": "problems are there to be mended",
     "GET /v1/settings": "the settings are a fixed list",
+    "GET /traffic": "the last hour has 60 minutes",
     "GET /v1/status": "a caller has few scopes",
     "GET /v1/activity": "at most 365 days, and the last eight notes",
     "GET /roles": "a person wrote each of the files",

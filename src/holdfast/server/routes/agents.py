@@ -35,7 +35,8 @@ TokenDays = Annotated[int, Meta(description="Days until the token expires. Defau
 ActionName = Literal[
     "agent.memory.read", "agent.memory.write", "memory.purge", "memory.review", "memory.export", "home.care", "settings.manage",
     "audit.read", "agents.manage", "roles.read", "metrics.read", "github.review", "github.review.comment",
-    "github.review.approve", "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate", "audit.prune",
+    "github.review.approve", "github.review.request_changes", "dispatch", "done.read", "done.write", "authenticate",
+    "audit.prune",
 ]  # fmt: skip
 
 
