@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from http_gateway import run_gateway
 
 from holdfast.cli import main
 from holdfast.cli.parser import parse_args
@@ -109,6 +110,75 @@ def test_every_make_target_in_a_page_exists():
     targets = set(re.findall(r"^([a-z]+):", read_text(ROOT / "Makefile"), re.M))
     named = {word for path in PAGES for word in re.findall(r"(?:^|`)make ([a-z]+)", read_text(path), re.M)}
     assert {"run", "test"} <= named <= targets
+
+
+# --- the code of pages --------------------------------------------------------------------------------------------------
+
+
+RUN_PAGES = [
+    README,
+    *[ROOT / "docs" / f"{name}.md" for name in ("briefing", "facts", "files", "history", "python", "quickstart", "search")],
+]
+NOT_RUN = {"hook", "install", "prove", "resident", "serve", "ui", "uninstall"}  # need an agent, a terminal or a server
+GATEWAY = "http://127.0.0.1:8710"
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch, clock):
+    """Work in a clone of github.com/acme/shop, on the day that the pages show."""
+    folder = tmp_path / "shop"
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(["git", "-C", folder, "remote", "add", "origin", "https://github.com/acme/shop.git"], check=True)
+    monkeypatch.chdir(folder)
+    clock.set("2026-05-02T09:00:00Z")
+
+
+@pytest.fixture
+def gateway_url(tmp_path, monkeypatch):
+    with run_gateway(tmp_path / "gateway") as gateway:
+        monkeypatch.setenv("HOLDFAST_TOKEN", gateway.operator.token)
+        yield f"http://127.0.0.1:{gateway.port}"
+
+
+def run_commands(block, clock):
+    """Run the commands of a block; return whether all of them can be run here."""
+    complete = True
+    for line in block.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["printf"]:  # writes a file that the next command reads
+            subprocess.run(line, shell=True, check=True)
+        elif words[:1] == ["holdfast"] and words[1] not in NOT_RUN:
+            clock.forward(1)
+            assert main(words[1:]) == 0, line
+        else:
+            complete = False
+    return complete
+
+
+def check_comments(code, output):
+    """Check that each `print(...)  # text` printed that text, in this order."""
+    lines = iter(output.splitlines())
+    for expected in re.findall(r"print\(.*\)  # (.*)$", code, re.M):
+        assert expected in lines, f"{expected!r} was not printed:\n{output}"
+
+
+@pytest.mark.parametrize("path", RUN_PAGES, ids=relative_name)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(path, shop, clock, request, capsys):
+    """A `text` block shows the output of the block before it; `python` blocks of a page share their names."""
+    names: dict[str, object] = {}
+    printed = None
+    for info, body in BLOCK.findall(read_text(path)):
+        if info == "text" and printed is not None:
+            assert printed.strip() == body.strip()
+        printed = None
+        if info == "sh" and run_commands(body, clock):
+            printed = capsys.readouterr().out
+        if info == "python":
+            if GATEWAY in body:
+                body = body.replace(GATEWAY, request.getfixturevalue("gateway_url"))
+            exec(compile(body, path, "exec"), names)  # noqa: S102  # our own pages
+            printed = capsys.readouterr().out
+            check_comments(body, printed)
 
 
 # --- every page ---------------------------------------------------------------------------------------------------------

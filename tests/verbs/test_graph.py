@@ -15,7 +15,7 @@ from holdfast.formats import facts as dated
 from holdfast.models import Fact, Scope
 from holdfast.verbs.graph import Graph, as_dot, as_mermaid, as_text, build_graph, find_path
 
-PAGE = Path(__file__).parents[2] / "docs" / "graph.md"
+PAGE = Path(__file__).parents[2] / "docs" / "facts.md"
 
 TEXTS = {
     "Telegram": """

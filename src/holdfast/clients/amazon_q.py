@@ -17,7 +17,7 @@ class AmazonQ(Client):
     programs = ("q", "qchat")
     events = {"agentSpawn": "start", "userPromptSubmit": "prompt", "stop": "stop"}
     plain_text = True  # what is printed is added to the context as it is
-    note = "Choose the agent: `q chat --agent holdfast`."
+    note = "Start Amazon Q with the agent of Holdfast: `q chat --agent holdfast`."
 
     def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import agent_entry, to_json

@@ -21,7 +21,7 @@ class Codex(Client):
     }  # fmt: skip
     cap = 8000  # of 12,000, the middle was lost
     transcripts = "codex"
-    note = "Codex skips hooks that nobody trusts, and does not say so: start `codex`, type /hooks, and trust those of Holdfast."
+    note = "Codex skips hooks that you have not trusted. Start `codex`, type /hooks, and trust those of Holdfast."
 
     def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import grouped_hooks, skill_files

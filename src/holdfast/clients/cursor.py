@@ -19,7 +19,7 @@ class Cursor(Client):
         "sessionStart": "start", "beforeSubmitPrompt": "prompt", "preCompact": "compact", "stop": "stop", "sessionEnd": "end",
     }  # fmt: skip
     injects = ("start",)
-    note = "The command line tells the model what a start hook says; one version of the editor (3.12.17) was seen to drop it."
+    note = "The Cursor CLI shows the briefing to the model. The editor, version 3.12.17, was seen to ignore it."
 
     def format_output(self, event: str, text: str) -> str:
         return format_field("additional_context", text) if text and self.events.get(event, event) in self.injects else "{}"

@@ -1,5 +1,7 @@
 """Render docs/clients.md from the clients' modules: abilities, files that an install changes, tested versions."""
 
+# ruff: noqa: E501  # a paragraph of the page is one line
+
 from __future__ import annotations
 
 from holdfast import clients
@@ -11,52 +13,56 @@ if TYPE_CHECKING:
 
 _TARGET = InstallTarget("~", {}, ("holdfast",), "~/.holdfast", "PROJECT")
 _HEAD = (
-    "Client", "Name", "Briefing", "With a prompt", "Before compaction", "Capture", "Tools", "Server's words", "Plugin",
-    "Proven with",
+    "Client", "Name", "Briefing", "With a prompt", "Before compaction", "Capture", "Tools", "Instructions", "Plugin",
+    "Tested with",
 )  # fmt: skip
 _BEFORE = """\
-`holdfast install CLIENT` shows the changes, asks, and makes them; `holdfast uninstall CLIENT` makes every file what it
-was. Changes to files that you have are shown first, as a diff; then each new file as one line (`--diff` shows those in full,
-too). Answer no, and nothing is changed (exit code 3). Without a name it looks which clients are on this machine and asks for
-each; with `--yes` it asks nobody. What fails for one does not keep the others from it: the last line says how many failed, and
-the exit code is that of the worst.
+Let your coding agents share one memory. Each session then starts with a [briefing](briefing.md), each prompt brings the notes that match it, and the agent stores and finds notes through [MCP](mcp.md).
 
 ```sh
-holdfast install claude-code            # shows, asks, installs
-holdfast install codex --dry-run        # only shows
-holdfast install gemini --print         # what to paste, and where
-holdfast install kimi --yes             # asks nobody
-holdfast uninstall claude-code
-holdfast uninstall                      # all that are installed, one after the other
+holdfast install
 ```
 
-It prefers a plugin or the user's own settings to files in a repository. Comments, line ends, blanks, other hooks and other
-servers stay byte for byte. A settings file that cannot be read, is read-only, or was changed between showing and writing is
-refused, and nothing is half-done: either all files are changed or none. What a file was before is kept in the home, for its
-owner only; a file that is still as the install left it gets back those very bytes, and from one that you changed since, only
-our part is taken out. A file that is all ours and that you changed is kept beside it, as `NAME.kept`, before it is replaced or
-removed. A link to a settings file stays a link: its target is edited. Claude Code refuses settings with comments or trailing
-commas as a whole, so an install refuses them, too, with their place. `holdfast doctor` says when an installed client does not
-hear us, and why. What is installed in a project's own files (`generic`) is taken out of the project you stand in; `--all` means
-every one.
+The command finds the agents on this machine, shows each change as a diff, asks, and then makes it. Start a new session of the agent afterwards.
 
-## What each can do
+| To do this | Command |
+|---|---|
+| install for one agent | `holdfast install claude-code` |
+| install without questions | `holdfast install kimi --yes` |
+| only show the changes | `holdfast install codex --dry-run`; `--diff` shows new files in full, too |
+| only show what to paste, and where | `holdfast install gemini --print` |
+| check that memory reaches the model | `holdfast prove claude-code`: see [proof](proof.md) |
+| undo it for one agent, or for all | `holdfast uninstall claude-code`, `holdfast uninstall` |
+
+If you answer no, nothing is changed, and the exit code is 3.
+
+## What each agent supports
 """
 _AFTER = """\
-**Briefing**: what is remembered stands before the model when a session starts. *with the first prompt*: the client drops what
-a start says, so it comes with the first prompt. *by hand*: `--print` shows what to put where. **With a prompt**: only what
-bears on it and was not shown yet. **Before compaction** and **Capture**: the session is kept word for word, if you switch that
-on (`hooks.capture`); *no* means that its transcripts are not read yet. **Tools**: `memory_recall` and the others, through the
-MCP server. **Server's words**: whether the guidance that the server gives about itself was seen to reach the model. **Plugin**:
-a folder of its own format, for those who would rather load that. **Proven with**: the version of the real program that was run
-against a model on loopback, with a note found in the bytes of its request, a changed fact with its current value only, and
-`memory_recall` answered; *by document*: the program could not be run, and its documented format was followed.
-`holdfast prove CLIENT` runs the program that you have.
+| Column | Meaning |
+|---|---|
+| Briefing | memory is in the context when a session starts; *with the first prompt*: the client ignores the output of its start hook; *by hand*: `--print` shows what to paste |
+| With a prompt | notes that match the prompt and were not shown yet are added to it |
+| Before compaction, Capture | sessions can be kept word for word, with `hooks.capture`; *no*: Holdfast cannot read this client's transcripts |
+| Tools | the agent has `memory_recall` and the other tools, through the MCP server |
+| Instructions | the instructions of the MCP server were seen to reach the model |
+| Plugin | there is a plugin in the client's own format |
+| Tested with | version of the real program that was run against a model on loopback; *by document*: the program could not be run here, and its documentation was followed |
 
-## For one session only
+## What happens to your files
 
-A plugin that is loaded for one session leaves nothing in the client's own folders. The command writes it into Holdfast's home
-and prints where; `holdfast uninstall CLIENT` removes it there:
+- Holdfast prefers a plugin or your own settings to files in a repository.
+- Only Holdfast's part is added. Comments, line ends, blanks, other hooks and other servers stay byte for byte.
+- Either all files of an agent are changed or none. A file that cannot be read, is read-only, or changed after it was shown is not touched.
+- The previous content is kept in the home, readable by you only. `holdfast uninstall` restores it. If you changed the file since, only Holdfast's part is removed.
+- A file that belongs to Holdfast and that you changed is kept as `NAME.kept` before it is replaced or removed.
+- If a settings file is a link, its target is changed, and the link stays.
+- Without a name, a failure of one agent does not stop the others. The last line says how many failed, and the exit code is that of the worst failure.
+- Files in a project (`generic`) are removed from the current project; `holdfast uninstall --all` removes them from every project.
+
+## Load a plugin for one session
+
+A plugin for one session changes nothing in the client's own folders. These commands write the plugin into Holdfast's home and print its path:
 
 ```sh
 claude --plugin-dir "$(holdfast path plugin claude-code)"
@@ -64,25 +70,42 @@ copilot --plugin-dir "$(holdfast path plugin copilot)"
 OPENCODE_CONFIG="$(holdfast path plugin opencode)/opencode.json" opencode
 ```
 
-The others with a plugin take its folder with a command of their own. `holdfast path plugin generic` is a bundle by the rules of
-Agent Plugins 1.0 (`plugin.json`, `mcp.json`, `skills/`), for any program that takes those. {skills}
+`holdfast uninstall CLIENT` removes the plugin. Other clients with a plugin load its folder with a command of their own. `holdfast path plugin generic` writes a bundle in the format of Agent Plugins 1.0 (`plugin.json`, `mcp.json`, `skills/`) for any program that accepts it.
 
-## The memory that Claude Code keeps itself
+{skills}
 
-`holdfast install claude-code --auto-memory`, in a project, sets `autoMemoryDirectory` to a folder in the project's `files/` on
-our shelf: what the model writes there by itself, its `MEMORY.md` and its files, is found by every agent. It is set in
-`.claude/settings.local.json` of the project, because one setting for the user would put the memory of all projects into one
-folder; Claude Code reads it there, and ignores it in the checked-in `.claude/settings.json`. Uninstalling takes the setting
-out; the files stay. Known from version 2.1.325: the prompt names the folder, and its `MEMORY.md` is loaded from there.
+## Include the memory that Claude Code writes itself
 
-## A file that an agent reads
+```sh
+holdfast install claude-code --auto-memory
+```
 
-For agents that neither take hooks nor ask a server, `holdfast render FILE` puts the briefing into a block of a file, between
-`<!-- holdfast:begin -->` and `<!-- holdfast:end -->`, and `--remove` takes it out. The rest of the file is not touched, also
-not the block between `<!-- holdfast:about:begin -->` and `<!-- holdfast:about:end -->` that `install generic` puts there. All
-who work in the project read such a file, so it shows what is global and the project's, and nothing of one session or one agent.
-What you forget is gone from such files at once; if one cannot be written or was moved, you are told. Run it again to show what
-is new.
+Run it in a project. What Claude Code writes by itself, its `MEMORY.md` and other files, then goes into the [files](files.md) of the project, where every agent finds it.
+
+It sets `autoMemoryDirectory` in `.claude/settings.local.json` of the project; Claude Code ignores it in `.claude/settings.json`. Uninstalling removes the setting, and the files stay. Tested with Claude Code 2.1.325.
+
+## Write the briefing into a file
+
+For an agent that has neither hooks nor MCP, put the briefing into a file that it reads:
+
+```sh
+holdfast render AGENTS.md
+holdfast render AGENTS.md --remove
+```
+
+- The briefing is between `<!-- holdfast:begin -->` and `<!-- holdfast:end -->`. The rest of the file stays as it is, also the block that `holdfast install generic` adds.
+- It shows notes of the project and global notes only, because everyone in the project reads the file.
+- Run the command again to show new notes. What you forget is removed from the file at once; if that fails, the command says so.
+
+## If something goes wrong
+
+| Symptom | Reason and fix |
+|---|---|
+| the agent does not know your notes | `holdfast doctor` says which installed agents are not connected, and why; `holdfast brief --explain` says why a note was not shown |
+| the agent was running during the installation | start a new session |
+| Codex shows nothing | it skips hooks that you have not trusted: type `/hooks` in Codex and trust those of Holdfast |
+| an install is rejected because of comments or trailing commas in Claude Code's settings | Claude Code rejects such a file as a whole: fix it at the place that the message names |
+| something else | [troubleshooting](troubleshooting.md), and `holdfast prove CLIENT` shows what reaches the model |
 
 ## What an install changes
 """
@@ -99,7 +122,7 @@ def render() -> str:
     changes = [line for client in loaded for line in _list_changes(client)]
     marker = "<!-- Made by `python -m holdfast.cli.docs_pages docs` from clients/; change it there. -->"
     after = _AFTER.replace("{skills}", _describe_skills(loaded))
-    return "\n".join(["# Clients", "", marker, "", _BEFORE, *table, "", after, *changes]) + "\n"
+    return "\n".join(["# Connect your coding agents", "", marker, "", _BEFORE, *table, "", after, *changes]) + "\n"
 
 
 def _describe_skills(loaded: list[Client]) -> str:
@@ -108,12 +131,12 @@ def _describe_skills(loaded: list[Client]) -> str:
 
     plugins = {client.title: client.plugin(_TARGET) for client in loaded}
     without = [title for title, files in plugins.items() if files and not any("SKILL.md" in path for path in files)]
-    plugins_with = f"every plugin but that of {' and '.join(without)}" if without else "every plugin"
+    plugins_with = f"every plugin except that of {' and '.join(without)}" if without else "every plugin"
     skills = " and ".join([f"`{name}`" for name in SKILLS if name != GATEWAY_SKILL])
     return (
-        f"The skill\n{skills} is in {plugins_with}. The skill `{GATEWAY_SKILL}`, for agents of a [gateway](gateway.md), is\n"
-        "added where `gateway.url`, `gateway.token` or `store.url` is set, or with `holdfast install CLIENT --gateway`;\n"
-        "`holdfast uninstall` removes it in any case."
+        f"The skill {skills} is in {plugins_with}. The skill `{GATEWAY_SKILL}`, for agents of a [gateway](gateway.md), "
+        "is added if `gateway.url`, `gateway.token` or `store.url` is set, or with `holdfast install CLIENT --gateway`. "
+        "`holdfast uninstall` removes both."
     )
 
 

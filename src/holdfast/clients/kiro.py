@@ -22,7 +22,7 @@ class Kiro(Client):
     programs = ("kiro-cli", "kiro")
     events = {**V2, **V3}
     plain_text = True  # what is printed is added to the context as it is
-    note = "Version 2 runs the hooks of the agent that is chosen: `kiro-cli --agent holdfast`. Version 3 runs them always."
+    note = "Kiro 2 runs hooks only for the selected agent: `kiro-cli --agent holdfast`. Kiro 3 always runs them."
 
     def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients.parts import agent_entry, server_entry, to_json

@@ -17,7 +17,7 @@ class Windsurf(Client):
     programs = ("windsurf",)
     injects = ()
     cap = 6000  # of a rules file
-    note = "To show a project's memory without being asked: `holdfast render .windsurf/rules/holdfast.md` in the project."
+    note = "To show a project's memory in every session, run `holdfast render .windsurf/rules/holdfast.md` in the project."
 
     def changes(self, target: InstallTarget) -> list[Change]:
         from holdfast.clients import usage_guide
