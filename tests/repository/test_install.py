@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_the_wheel_contains_all_source_files_and_nothing_else(wheel):
     source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".sql")}
     assert {name for name in names if name.endswith((".py", ".sql"))} == source
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"holdfast", "holdfast_bench", "holdfast_prove"}
+
+
+def test_the_sdist_contains_the_same_source_and_builds_the_same_wheel(wheel, tmp_path):
+    build = [sys.executable, "-m", "build", "--sdist", "--outdir", tmp_path, ROOT]
+    result = subprocess.run(build, capture_output=True, text=True, timeout=800, stdin=subprocess.DEVNULL)
+    if result.returncode and UNREACHABLE.search(result.stdout + result.stderr):
+        pytest.skip("the package index cannot be reached")
+    assert result.returncode == 0, result.stdout + result.stderr
+    (sdist,) = tmp_path.glob("holdfast-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "docs/index.md", "examples/ten_lines.py", "tests/conftest.py"} <= names
+    run_pip(sys.executable, "wheel", "--no-deps", "--wheel-dir", tmp_path, sdist)
+    (rebuilt,) = tmp_path.glob("holdfast-*.whl")
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(rebuilt) as second:
+        assert set(first.namelist()) == set(second.namelist())
 
 
 def test_an_installed_holdfast_stores_and_finds_the_first_note(run):
