@@ -84,6 +84,21 @@ Run it in a project. What Claude Code writes by itself, its `MEMORY.md` and othe
 
 It sets `autoMemoryDirectory` in `.claude/settings.local.json` of the project; Claude Code ignores it in `.claude/settings.json`. Uninstalling removes the setting, and the files stay. Tested with Claude Code 2.1.325.
 
+## Connect any other agent
+
+```sh
+holdfast install generic            # adds a guide for agents to AGENTS.md of the current project
+holdfast install generic --print    # shows the MCP settings and the hook commands to paste
+```
+
+| Your agent has | Paste |
+|---|---|
+| MCP | the server: `holdfast mcp --client generic` |
+| hooks | `holdfast hook generic start` at the start of a session, `holdfast hook generic prompt` with each prompt; what they print is for the model |
+| neither | nothing: write the briefing into a file, see below |
+
+To add a module for a client to Holdfast itself, see [contributing](contributing.md#add-a-coding-agent-client).
+
 ## Write the briefing into a file
 
 For an agent that has neither hooks nor MCP, put the briefing into a file that it reads:
