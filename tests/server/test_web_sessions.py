@@ -81,6 +81,19 @@ def test_signing_out_ends_the_session_everywhere(person):
     assert other.get("/").status == 303
 
 
+def test_signing_in_again_ends_the_session_before(any_gateway, person):
+    other = WebClient(person.port)
+    other.cookie = person.cookie
+    assert person.sign_in(any_gateway.operator.token).status == 303 and person.cookie != other.cookie
+    assert (other.get("/").status, person.get("/").status) == (303, 200)
+
+
+def test_a_page_of_another_site_signs_nobody_in(any_gateway, browser):
+    for site in ("cross-site", "same-site"):
+        answer = browser.post("/sign-in", {"token": any_gateway.operator.token}, Sec_Fetch_Site=site)
+        assert answer.status == 403 and not browser.cookie
+
+
 def test_a_session_ends_with_its_token_at_once(any_gateway, browser):
     browser.sign_in(any_gateway.agent("reviewer").token)
     assert browser.get("/").status == 200

@@ -20,11 +20,10 @@ SECRETS = ("search.key", "github.token", "dispatch.key", "audit.ship_key", "gate
 COMMAND_LINE = "command line"
 _KINDS = {bool: "boolean", int: "number", str: "text", tuple: "list"}
 _RESTART = ("serve.rate", "serve.at_once", "serve.operator_token_file", "otel.", "audit.ship")  # read once, at the start
-# These say where memory is kept, whom the server believes, where it sends data, or what the audit keeps. A person changes
-# them at the machine: a browser session that another person got hold of must not.
+# These say where memory is kept, whom the server believes, which limits hold, which origins wait for review, where data is
+# sent, or what the audit keeps. They are changed on the server's machine only: a stolen browser session must not weaken them.
 _AT_THE_MACHINE = (
-    "store.", "gateway.", "audit.", "github.", "dispatch.", "otel.", "search.", "serve.trusted_proxies",
-    "serve.operator_token_file",
+    "store.", "gateway.", "audit.", "github.", "dispatch.", "otel.", "search.", "serve.", "quota.", "trust.",
 )  # fmt: skip
 _LOCK_SECONDS = 30
 

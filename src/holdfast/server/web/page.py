@@ -164,9 +164,13 @@ def parse_form(request: Request, data: bytes) -> dict[str, str]:
 
 def check_form(request: Request, session: Session, form: Mapping[str, str]) -> None:
     """Raise unless a form comes from a page of this session: the token in it, and the site that the browser names."""
-    is_own = request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
-    if not is_own or not session.accepts(form.get(FORM_TOKEN, "")):
+    if not is_same_site(request) or not session.accepts(form.get(FORM_TOKEN, "")):
         raise Problem("wrong_origin", "this form does not belong to your session", "Load the page again, and send its form")
+
+
+def is_same_site(request: Request) -> bool:
+    """Return whether a form comes from a page of this server, as far as the browser says; `Origin` was checked before."""
+    return request.headers.get("sec-fetch-site", "same-origin") in ("same-origin", "none")
 
 
 async def read_small_form(request: Request) -> dict[str, str]:

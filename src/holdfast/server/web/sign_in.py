@@ -10,11 +10,13 @@ from starlette.responses import Response
 from holdfast.access import sessions
 from holdfast.errors import Denied, Unauthenticated
 from holdfast.server.pipeline import record
+from holdfast.server.problem import Problem
 from holdfast.server.web.page import (
     Page,
     Visit,
     describe_problem,
     find_session,
+    is_same_site,
     read_small_form,
     redirect,
     render_page,
@@ -33,13 +35,19 @@ async def get_sign_in(request: Request) -> Response:
 
 
 async def post_sign_in(request: Request) -> Response:
+    """Begin a session; one that the browser had before ends, so that its cookie is of no more use."""
+    if not is_same_site(request):
+        raise Problem("wrong_origin", "this form is not from a page of this server", "Open the sign-in page, and send its form")
     form, address = await read_small_form(request), record(request).address
-    pipeline = request.app.state.pipeline
+    pipeline, previous = request.app.state.pipeline, await find_session(request)
     code, token = form.get("code", ""), form.get("token", "").strip()
 
     def begin() -> sessions.Session:
         gate = pipeline.gateway.gate
-        return sessions.sign_in_by_code(gate, code, address) if code else sessions.sign_in(gate, token, address)
+        session = sessions.sign_in_by_code(gate, code, address) if code else sessions.sign_in(gate, token, address)
+        if previous is not None:
+            sessions.sign_out(gate, previous)
+        return session
 
     try:
         session = await pipeline.threads(begin)
