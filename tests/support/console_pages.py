@@ -7,6 +7,7 @@ from urllib.parse import quote
 from holdfast.server.web import PAGES
 
 _NOTE = "/ui/notes/{kind}/{id}/{key}"
+_SESSION = "/ui/sessions/{kind}/{id}/{client}/{file}"
 _REVIEWED = "/ui/review/{kind}/{id}/{waiting}"
 _ADDRESSES = {  # by the path of the page
     "/": ("/",),
@@ -24,6 +25,10 @@ _ADDRESSES = {  # by the path of the page
     "/ui/facts/subject": ("/ui/facts/subject?name={subject}",),
     "/ui/graph": ("/ui/graph", "/ui/graph?entity={subject}"),
     "/ui/graph/path": ("/ui/graph/path", "/ui/graph/path?from={subject}&to={subject}"),
+    "/ui/sessions": ("/ui/sessions", "/ui/sessions?q={word}"),
+    _SESSION: (_SESSION, f"{_SESSION}?q={{word}}", f"{_SESSION}?turn=0#turn-0"),
+    f"{_SESSION}/note": (f"{_SESSION}/note?turn=0",),
+    "/ui/briefing": ("/ui/briefing", "/ui/briefing?project={id}", "/ui/briefing?project={id}&prompt={word}"),
     "/ui/review": ("/ui/review",),
     "/ui/review/{kind}/{id}/{key}/compare": (f"{_REVIEWED}/compare",),
     "/ui/review/{kind}/{id}/{key}/edit": (f"{_REVIEWED}/edit",),
@@ -38,6 +43,7 @@ _ADDRESSES = {  # by the path of the page
     "/ui/agents/{name}/revoke": ("/ui/agents/{agent}/revoke",),
     "/ui/roles": ("/ui/roles",),
     "/ui/audit": ("/ui/audit",),
+    "/ui/traffic": ("/ui/traffic",),
 }  # fmt: skip
 
 
@@ -49,7 +55,7 @@ def list_addresses(**values):
 
 
 def fill_pages(gateway, project):
-    """Store what the pages about one thing need: an agent, a note that waits for review, and the receipt of a purge.
+    """Store what the pages about one thing need: an agent, a note that waits for review, the receipt of a purge and a session.
 
     Return their names as values for `list_addresses`; the notes are in the project."""
     gateway.agent("visitor")
@@ -57,4 +63,8 @@ def fill_pages(gateway, project):
     ask("PUT", "/v1/notes/project/waiting", {"text": "The limit is 500.", "origin": "web", "project": project})
     ask("PUT", "/v1/notes/project/gone", {"text": "A text that is purged.", "project": project})
     receipt = ask("POST", "/v1/notes/project/gone/purge", {"project": project}).json["id"]
-    return {"kind": "project", "id": project, "agent": "visitor", "waiting": "waiting", "receipt": receipt}
+    turns = [{"role": "user", "text": "When do we deploy?"}, {"role": "assistant", "text": "On Tuesdays."}]
+    kept = {"turns": turns, "session": "kept", "client": "codex", "scope": "project", "project": project}
+    assert ask("POST", "/v1/history", kept).status == 200
+    about = {"kind": "project", "id": project, "agent": "visitor", "waiting": "waiting", "receipt": receipt}
+    return {**about, "client": "codex", "file": "kept"}

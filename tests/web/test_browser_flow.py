@@ -99,6 +99,42 @@ def test_a_person_finds_a_wrong_note_corrects_it_and_undoes_that(open_console, n
     console.check_nothing_happened()
 
 
+def test_a_person_undoes_an_edit_and_brings_an_older_text_back(open_console, notes, gateway):
+    console = open_console()
+    page = console.page
+    console.open(f"{NOTE}/edit")
+    page.get_by_label("Text").fill("We never deploy.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Undo").click()
+    assert page.get_by_role("status").inner_text().startswith("The older text is the current one again.")
+    assert read(gateway)["text"] == "We deploy on Mondays."
+    page.get_by_role("button", name="Bring this text back").last.click()
+    assert read(gateway)["text"].startswith("We deploy on **Tuesdays**")
+    assert read(gateway)["versions"] == 5
+    console.check_nothing_happened()
+
+
+def test_a_person_finds_out_why_an_agent_was_told_something(open_console, notes, gateway):
+    told = gateway.operator.post("/v1/brief", {"session": "s7", "project": "demo", "prompt": "On which day do we deploy?"})
+    assert "Mondays" in told.data.decode()
+    turns = [{"role": "user", "text": "On which day do we deploy?"}, {"role": "assistant", "text": "On Mondays."}]
+    kept = {"turns": turns, "session": "s7", "client": "codex", "scope": "project", "project": "demo"}
+    assert gateway.operator.post("/v1/history", kept).status == 200
+    console = open_console()
+    page = console.page
+    page.get_by_role("link", name="Sessions").click()
+    page.get_by_role("link", name="s7").click()
+    page.get_by_role("link", name="What is told for it").click()
+    page.get_by_role("heading", name="What agents are told").wait_for()
+    assert "Mondays" in page.locator("#briefing").inner_text()
+    page.get_by_role("region", name="Notes and reasons").get_by_role("link", name="deploys").click()
+    page.get_by_role("heading", name="Where it was shown").wait_for()
+    page.get_by_role("link", name="s7").click()
+    page.get_by_role("link", name="s7").click()
+    page.get_by_role("heading", name="s7").wait_for()
+    console.check_nothing_happened()
+
+
 def test_a_person_sees_a_conflict_and_decides(open_console, notes, gateway):
     console = open_console()
     page = console.page

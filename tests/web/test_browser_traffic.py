@@ -31,10 +31,13 @@ def test_a_person_reads_the_figures_and_they_are_updated(open_console, gateway):
     page.get_by_role("heading", name="Traffic").wait_for()
     rows = page.locator("table[data-unit='requests/s'] tbody tr")
     assert rows.count() == page.locator("table[data-unit='ms'] tbody tr").count() == 30
+    assert page.locator(".chart canvas").count() == 2
+    page.get_by_text("Show the numbers").last.click()
     page.locator("#latency").evaluate("one => { one.scrollTop = 100; one.focus(); }")
     advance(traffic, traffic._clock)
     page.clock.run_for(10_000)
     rows.nth(30).wait_for(state="attached")
+    assert page.locator(".chart canvas").count() == 2
     assert page.locator("#latency").evaluate("one => [one.scrollTop, document.activeElement.id]") == [100, "latency"]
     page.get_by_role("link", name="Pause updates").click()
     page.get_by_text("Updates are paused.").wait_for()

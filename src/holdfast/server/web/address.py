@@ -42,6 +42,12 @@ def turn_url(citation: str) -> str | None:
     return f"{url}?page={number // TURNS + 1}&turn={number}#turn-{number}"
 
 
+def turn_label(hit: dict[str, Any]) -> str | None:
+    """Return how people name a turn that was found, such as `session 7f3a, turn 3`; None if the hit is not a turn."""
+    match = _TURN_PATH.match(hit["citation"])
+    return f"session {hit['session'] or match[3]}, turn {int(match[4]) - 1}" if match else None
+
+
 def scope_of(kind: str, id: str) -> dict[str, str]:
     """Return the scope that an address names."""
     return {"kind": kind, "id": "" if kind == "global" else id}

@@ -18,6 +18,7 @@ from holdfast.server.web.page import Page, Visit, describe_problem
 
 _EXPLAINED = 100  # notes on one page
 _CHARS_PER_TOKEN = 4  # a common estimate for English
+_PROJECTS, _SUGGESTED = "projects/", 200
 _FORMS = ("whole", "facts", "title", "out")
 
 
@@ -53,7 +54,16 @@ async def _render(visit: Visit, given: Mapping[str, str], before: dict[str, Any]
             "more": urlencode({**choice, "page": choice["page"] + 1}) if len(why) > start + _EXPLAINED else None,
             "changes": text.compare_lines(before["text"], brief["text"]) if before is not None else None,
         }  # fmt: skip
-    return await visit.render("briefing.html", choice=choice, clients=_list_clients(), **values)
+    return await visit.render(
+        "briefing.html", choice=choice, clients=_list_clients(), projects=await _list_projects(visit), **values
+    )  # fmt: skip
+
+
+async def _list_projects(visit: Visit) -> list[str]:
+    """Return the projects that the form suggests, those that changed last first."""
+    scopes = (await visit.call("GET /v1/status"))["scopes"]
+    folders = [one["scope"] for one in sorted(scopes, key=lambda one: one["last_write"], reverse=True)]
+    return [folder.removeprefix(_PROJECTS) for folder in folders if folder.startswith(_PROJECTS)][:_SUGGESTED]
 
 
 def _read_choice(given: Mapping[str, str]) -> dict[str, Any]:

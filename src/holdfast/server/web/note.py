@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from holdfast.base import dates
 from holdfast.base.markdown import find_title
 from holdfast.errors import Conflict, HoldfastError, NotFound, Refused
 from holdfast.formats.facts import find_fact_lines
@@ -14,7 +15,7 @@ from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.page import Page, Visit, describe_problem, redirect
 
-_VERSIONS = 20  # on one page
+_VERSIONS = 10  # on one page
 _TRASH = 500
 _SHOWN = 20  # records of where a note was shown
 _FACTS = 50
@@ -52,7 +53,8 @@ async def get_note(visit: Visit) -> Response:
         "note.html", note=found, scope=note.scope, key=note.key, next=history["next"], is_past=bool(moments),
         as_of=moments.get("as_of", ""), known_at=moments.get("known_at", ""),
         versions=_compare(versions), is_first_page="cursor" not in paging,
-        total=found["versions"], trust=_describe_trust(found), facts=_list_facts(found, note.key),
+        cursor=paging.get("cursor", ""), total=found["versions"], trust=_describe_trust(found),
+        facts=_list_facts(found, note.key),
     )  # fmt: skip
 
 
@@ -135,6 +137,39 @@ async def _render_refused(visit: Visit, note: NoteAddress, content: dict[str, An
         "edit.html", http_status=problem["status"], note={**current, "version": version}, draft=content, scope=note.scope,
         key=note.key, theirs=theirs, problem=problem,
     )  # fmt: skip
+
+
+async def post_revert(visit: Visit) -> Response:
+    """Bring the text, type and tags of an older version back as a new version; the form names it by its place on its page.
+
+    The places are those that the person saw: the note is stored only if its current version is still the same.
+    """
+    note, form = NoteAddress(visit), visit.form
+    found = await _get_to_change(visit, note)
+    cursor = {"cursor": form["cursor"]} if form.get("cursor") else {}
+    paging = {"limit": _VERSIONS, **cursor}
+    versions = (await visit.call("GET /v1/notes/{scope}/{key}/history", {**note.fields, **paging}))["versions"]
+    place = form.get("place", "")
+    if not (place.isascii() and place.isdecimal() and len(place) < 4 and int(place) < len(versions)):
+        raise Problem("invalid_request", "the form names no version of this note", "Load the page of the note again")
+    older = versions[int(place)]
+    if _REDACTED in older["text"] and "memory.export" not in visit.permissions:
+        raise Refused("this version has a secret in it that your role may not see", "Let an operator bring it back")
+    content = {"text": older["text"], "type": older["type"], "tags": older["tags"], "pinned": found["pinned"]}
+    await _put(visit, note, {**content, **_reverted_fields(older)}, form.get("version", ""))
+    return redirect(f"{note.url()}?done=reverted")
+
+
+def _reverted_fields(older: dict[str, Any]) -> dict[str, str]:
+    """Return until when a version that is brought back is true, and how far it is trusted.
+
+    A text from the web or an import that a person brings back is that person's word, as an edited text is.
+    """
+    kept = {"valid_to": older["valid_to"]} if older["valid_to"] and older["valid_to"] > dates.now() else {}
+    trust = older["source"]["trust"] or older["source"]["origin"]
+    if trust in AGENT_ORIGINS and trust not in _REVIEWED:
+        kept["origin"] = trust
+    return kept
 
 
 async def post_pin(visit: Visit) -> Response:
@@ -284,6 +319,7 @@ PAGES = (
     Page("GET", f"{_BASE}/trace", get_trace),
     Page("GET", f"{_BASE}/edit", get_edit),
     Page("POST", f"{_BASE}/edit", post_edit),
+    Page("POST", f"{_BASE}/revert", post_revert),
     Page("POST", f"{_BASE}/pin", post_pin),
     Page("POST", f"{_BASE}/properties", post_properties),
     Page("POST", f"{_BASE}/move", post_move),

@@ -14,6 +14,7 @@ from holdfast.server.web.page import Page, Visit, describe_problem, redirect
 
 _READ, _REVIEW, _CARE, _MANAGE = "agent.memory.read", "memory.review", "home.care", "agents.manage"
 _RECENT = 8
+_LISTED = 50
 _WAITING = 5
 _DAYS = 30
 _SHOWN_SCOPES = 12
@@ -32,8 +33,7 @@ async def get_overview(visit: Visit) -> Response:
             "activity": await _get_activity(visit),
         }  # fmt: skip
     if _REVIEW in visit.permissions:
-        everywhere = {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
-        values["review"] = await visit.call("GET /v1/review", {**everywhere, "limit": _WAITING})
+        values["review"] = await visit.call("GET /v1/review", {**_everywhere(visit), "limit": _WAITING})
     return await visit.render("overview.html", **values)
 
 
@@ -65,16 +65,23 @@ def _add_button(problem: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find_recent(visit: Visit) -> list[dict[str, Any]]:
-    """Return the notes that changed last: of the whole home for a person, else of the caller's own scopes."""
-    everywhere = {"scope": "all"} if visit.caller.is_person else {}
-    answer = await visit.call("POST /v1/recall", {"mode": "recent", "kind": "note", "limit": _RECENT, **everywhere})
-    return [hit for hit in answer["hits"] if hit["kind"] == "note"]
+    """Return the notes that changed last: of the whole home for a person who manages agents, else of the caller's own scopes.
+
+    A list counts no note as used, as a recall would. It begins with the pinned notes, so more are read than shown.
+    """
+    page = await visit.call("GET /v1/notes", {**_everywhere(visit), "limit": _LISTED})
+    found: list[dict[str, Any]] = sorted(page["notes"], key=lambda note: note["updated"], reverse=True)
+    return found[:_RECENT]
+
+
+def _everywhere(visit: Visit) -> dict[str, bool]:
+    """Return the field that asks for all scopes, if the visitor may."""
+    return {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
 
 
 async def _get_activity(visit: Visit) -> dict[str, Any]:
     """Return the activity of the last days, each with the seconds at which the chart draws it."""
-    everywhere = {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
-    found = await visit.call("GET /v1/activity", {"days": _DAYS, **everywhere})
+    found = await visit.call("GET /v1/activity", {"days": _DAYS, **_everywhere(visit)})
     days = [{**one, "seconds": _start_of(one["day"])} for one in found["days"]]
     return {**found, "days": days}
 

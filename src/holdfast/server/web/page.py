@@ -38,7 +38,7 @@ _HEADERS = {
     **problem.fixed_headers("text/html; charset=utf-8"), "vary": "HX-Request, Cookie",
 }  # fmt: skip
 _DONE = (  # what an address may say was just done
-    "saved", "unchanged", "pinned", "unpinned", "moved", "forgotten", "restored", "revoked", "granted", "ungranted",
+    "saved", "unchanged", "pinned", "unpinned", "moved", "forgotten", "restored", "reverted", "revoked", "granted", "ungranted",
     "reindexed", "embedded", "retained",
 )  # fmt: skip
 

@@ -84,7 +84,7 @@ def _describe_hit(hit: dict[str, Any], query: str) -> dict[str, Any]:
     return {
         **hit, "pieces": text.excerpt(hit["text"], query),
         "url": address.note_url(hit["scope"], key) if key else address.file_url(hit) or address.turn_url(hit["citation"]),
-        "title": hit["name"] or key or hit["key"] or hit["citation"], "reasons": _list_reasons(hit),
+        "title": hit["name"] or key or address.turn_label(hit) or hit["key"] or hit["citation"], "reasons": _list_reasons(hit),
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from holdfast.server.web.page import Page, Visit
 async def get_traffic(visit: Visit) -> Response:
     """Show the page; htmx asks for its tables again every 10 seconds, unless the person has paused that."""
     series = await visit.call("GET /traffic")
-    points = [_describe_point(one.as_dict()) for one in series.points]
+    points = [_describe_point(one) for one in series["points"]]
     template = "traffic-tables.html" if visit.is_fragment else "traffic.html"
     return await visit.render(template, points=points, is_paused="paused" in visit.query, **_sum_up(points))
 

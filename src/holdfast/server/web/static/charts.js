@@ -6,6 +6,7 @@
   const COLORS = ["--accent", "--warn", "--good", "--bad", "--muted"];
   const DASHES = [[], [6, 4], [2, 3], [10, 4, 2, 4], [1, 2]];
   const HEIGHT = 240;
+  let drawn = [];
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   const read = (table) => {
@@ -20,6 +21,13 @@
     return { names, columns };
   };
 
+  // Times as elsewhere in the console: days as 11-18, hours as 19:20, and seconds only where they differ.
+  const formatTimes = (all) => {
+    const step = all.length > 1 ? all[1] - all[0] : 86400;
+    const [from, to] = step >= 86400 ? [5, 10] : [11, step >= 60 ? 16 : 19];
+    return all.map((one) => new Date(one * 1e3).toISOString().slice(from, to));
+  };
+
   const options = (table, names, width) => {
     const unit = table.dataset.unit ? ` ${table.dataset.unit}` : "";
     const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
@@ -28,9 +36,9 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
-      axes: [axis, { ...axis, size: 60, values: (_, all) => all.map((one) => one.toLocaleString("en")) }],
+      axes: [{ ...axis, values: (_, all) => formatTimes(all) }, { ...axis, size: 60, values: (_, all) => all.map((one) => one.toLocaleString("en")) }],
       series: [
-        { label: names[0], value: (_, x) => (x === null ? "–" : new Date(x * 1e3).toISOString().slice(0, 16).replace("T", " ").replace(" 00:00", "")) },
+        { label: names[0], value: (_, x) => (x === null ? "–" : new Date(x * 1e3).toISOString().slice(0, 19).replace("T", " ").replace(" 00:00:00", "")) },
         ...names.slice(1).map((label, at) => ({
           label, stroke: color(COLORS[at % COLORS.length]), dash: DASHES[at % DASHES.length], width: 2,
           value: (_, y) => (y === null ? "–" : `${y.toLocaleString("en")}${unit}`),
@@ -61,8 +69,21 @@
     new ResizeObserver(() => {
       if (box.clientWidth && chart.width !== box.clientWidth) chart.setSize({ width: box.clientWidth, height: HEIGHT });
     }).observe(box);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+    drawn.push({ box, paint, destroy: () => chart.destroy() });
   };
 
-  document.querySelectorAll("table[data-chart]").forEach(draw);
+  const drawAll = () => document.querySelectorAll("table[data-chart]").forEach(draw);
+  const removeOld = () => {
+    for (const one of drawn) if (!one.box.isConnected) one.destroy();
+    drawn = drawn.filter((one) => one.box.isConnected);
+  };
+
+  drawAll();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((one) => one.paint()));
+  // While the event is captured: scripts that listen at the part itself find the charts drawn.
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (!event.target.querySelector("table[data-chart]")) return;
+    removeOld();
+    drawAll();
+  }, true);
 })();

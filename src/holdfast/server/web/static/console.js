@@ -5,6 +5,10 @@
   // A one-time link signs in with a form, so that the browser keeps the session as one that this site began.
   document.querySelector("form[data-send-at-once]")?.submit();
 
+  // On a phone the navigation is a row that scrolls: show the current page in it.
+  const current = document.querySelector(".bar nav [aria-current]");
+  if (current) current.parentElement.scrollLeft = current.offsetLeft - current.parentElement.offsetLeft - 40;
+
   const form = document.querySelector("form[data-keyboard-list]");
   if (!form) return;
   const field = form.querySelector("input[type=search]");

@@ -56,7 +56,7 @@
     document.getElementById("drawing-help").hidden = false;
     const few = graph.querySelectorAll("[data-node]").length <= 60;
     drawing = cytoscape({
-      container: box, elements: elements(), style: style(), minZoom: 0.2, maxZoom: 3, wheelSensitivity: 0.3,
+      container: box, elements: elements(), style: style(), minZoom: 0.2, maxZoom: 3,
       layout: few
         ? { name: "cose", animate: false, randomize: false, nodeRepulsion: () => 20000, idealEdgeLength: () => 110, padding: 30, nodeDimensionsIncludeLabels: true }
         : { name: "concentric", animate: false, padding: 30, concentric: (node) => 10 - node.data("distance"), levelWidth: () => 1, nodeDimensionsIncludeLabels: true },
