@@ -100,7 +100,7 @@ def test_what_a_user_wrote_is_never_taken_for_the_name_of_an_option():
 def test_an_error_says_once_which_item_it_is_about_and_what_was_done_before():
     error = Trouble("it is full", "Free some space").about("note", 3).about("line", 7)
     error.done_before, error.context = 1200, "the import was begun"
-    assert error.message == "the import was begun: line 7: it is full; 1,200 other notes had been kept before"
+    assert error.message == "the import was begun: line 7: it is full; 1,200 other notes were stored"
     assert (error.item, error.number, error.text) == ("line", 7, "it is full")
     assert problem.of(error, "r")[1]["line"] == 7
 
@@ -112,7 +112,7 @@ def test_a_message_as_data_is_read_back_as_it_was_written_and_tells_no_secret():
     assert Template.from_list(parts["detail"]).as_list() == parts["detail"] == Template(error.text).as_list()
     told = problem.without_home(problem.of(error, "r", parts=True)[1], "/home/me/memory")["parts"]
     assert told["detail"] == parts["detail"]
-    assert told["fix"] == ["Whoever runs this gateway: Run `holdfast get k --history` in HOME"]
+    assert told["fix"] == ["On the server: Run `holdfast get k --history` in HOME"]
 
 
 def test_no_answer_over_http_asks_for_a_command(gateway):
@@ -148,14 +148,14 @@ def test_no_answer_over_http_asks_for_a_command(gateway):
 def test_what_is_wrong_with_the_gateway_itself_is_said_to_be_whose_to_mend(gateway):
     (gateway.home / "config.toml").write_text("memory.enabled = false\n")
     said = gateway.operator.post("/v1/notes", {"text": "x", "scope": "agent"})
-    assert said.code == "disabled" and said.json["fix"].startswith("Whoever runs this gateway: ")
+    assert said.code == "disabled" and said.json["fix"].startswith("On the server: ")
 
 
 def test_the_client_shows_the_command_and_not_the_request(gateway):
     with Memory(f"http://127.0.0.1:{gateway.port}", token=gateway.operator.token, project="demo") as memory:
         with pytest.raises(NotFound) as missing:
             memory.get("nothing", scope="agent")
-        assert missing.value.fix == "`holdfast list` shows what there is"
+        assert missing.value.fix == "`holdfast list` shows the notes there are"
         memory.store("Words.", key="k", scope="agent")
         memory.forget("k")
         memory.store("Other words.", key="k", scope="agent")
@@ -164,11 +164,11 @@ def test_the_client_shows_the_command_and_not_the_request(gateway):
         with pytest.raises(UsageError) as shown:
             memory.recall("x", limit=10**6)
         assert format_error(shown.value, ["recall", "x"])[0].startswith("--limit ")
-        assert taken.value.fix == "Bring it back under another: `holdfast restore k --as OTHER`"
+        assert taken.value.fix == "Restore it under another key: `holdfast restore k --as OTHER`"
 
 
 def test_whoever_can_try_again_themselves_is_told_just_that():
     for kind in (errors.Trouble, errors.Damaged):
         told = problem.of(kind("it failed", "Look into the log"), "r")[1]["fix"]
-        assert told == "Whoever runs this gateway: Look into the log"
+        assert told == "On the server: Look into the log"
     assert problem.of(try_again("it failed"), "r")[1]["fix"] == "Try again"

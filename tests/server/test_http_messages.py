@@ -224,7 +224,7 @@ def test_what_whoever_runs_the_gateway_must_correct_is_named_without_a_command(g
     for client in (gateway.agent("a"), gateway.operator):
         said = client.get("/v1/notes")
         assert said.code == "config" and "retention.project_days" in said.json["detail"]
-        assert said.json["fix"].startswith("Whoever runs this gateway: Correct it in config.toml")
+        assert said.json["fix"].startswith("On the server: Correct it in config.toml")
 
 
 def test_holdfasts_own_client_is_told_commands(gateway):

@@ -55,29 +55,29 @@ class Metric(NamedTuple):
 METRICS: dict[str, Metric] = {
     REQUESTS: Metric("counter", "Responses by route and HTTP status."),
     SECONDS: Metric("histogram", "Seconds from the head of a request to the end of its response, by route."),
-    REFUSED: Metric("counter", "Requests that were refused, by reason."),
-    UNRECORDED: Metric("counter", "Decisions that could not be written to the audit."),
-    FAILED_AUTHENTICATIONS: Metric("counter", "Failed authentications, which the audit sums up."),
-    SHIPPED: Metric("counter", "Rows of the audit that were shipped."),
-    SHIP_FAILURES: Metric("counter", "Attempts to ship the audit that failed."),
-    SHIP_WAITING: Metric("gauge", "Rows of the audit that wait to be shipped."),
-    EXPIRED_TOKENS: Metric("counter", "Requests that were refused because their token had expired."),
-    BACKGROUND_FAILURES: Metric("counter", "Background work that failed, by kind of work."),
-    WORKER_RESTARTS: Metric("counter", "Worker processes that died and were started again."),
+    REFUSED: Metric("counter", "Requests rejected, by reason."),
+    UNRECORDED: Metric("counter", "Decisions that could not be written to the audit log."),
+    FAILED_AUTHENTICATIONS: Metric("counter", "Failed authentications. The audit log has them in summary rows."),
+    SHIPPED: Metric("counter", "Audit rows shipped."),
+    SHIP_FAILURES: Metric("counter", "Failed attempts to ship audit rows."),
+    SHIP_WAITING: Metric("gauge", "Audit rows waiting to be shipped."),
+    EXPIRED_TOKENS: Metric("counter", "Requests rejected because the token has expired."),
+    BACKGROUND_FAILURES: Metric("counter", "Failures of background work, by kind of work."),
+    WORKER_RESTARTS: Metric("counter", "Worker processes that died and were restarted."),
     WORKERS: Metric("gauge", "Worker processes."),
     MEMORY: Metric("gauge", "Resident memory of a worker process in bytes."),
-    WRITE_QUEUE: Metric("gauge", "Writes that wait for the next batch."),
-    POOL_MAX: Metric("gauge", "Most connections that the pools may open, by pool."),
+    WRITE_QUEUE: Metric("gauge", "Writes waiting for the next batch."),
+    POOL_MAX: Metric("gauge", "Maximum number of connections, by pool."),
     POOL_OPEN: Metric("gauge", "Open connections to PostgreSQL, by pool."),
-    POOL_IDLE: Metric("gauge", "Open connections to PostgreSQL that are not in use, by pool."),
-    POOL_WAITING: Metric("gauge", "Threads that wait for a connection to PostgreSQL, by pool."),
-    READY: Metric("gauge", "1 if the gateway is ready (as /readyz says), otherwise 0."),
-    DATABASE_UP: Metric("gauge", "1 if the database that holds tokens and the audit answers, otherwise 0."),
-    DISK_WRITABLE: Metric("gauge", "1 if memory can be written: the disk is not full and not read-only; otherwise 0."),
+    POOL_IDLE: Metric("gauge", "Idle connections to PostgreSQL, by pool."),
+    POOL_WAITING: Metric("gauge", "Threads waiting for a connection to PostgreSQL, by pool."),
+    READY: Metric("gauge", "1 if the server is ready (/readyz answers 200), otherwise 0."),
+    DATABASE_UP: Metric("gauge", "1 if the database with tokens and the audit log answers, otherwise 0."),
+    DISK_WRITABLE: Metric("gauge", "1 if memory can be written, 0 if the disk is full or read-only."),
     DISK_FREE: Metric("gauge", "Free bytes on the file system of the home."),
     DISK_TOTAL: Metric("gauge", "Size of the file system of the home in bytes."),
-    VECTOR_BACKLOG: Metric("gauge", "Passages of the gateway's own tenant that wait for vectors."),
-    TOKENS_EXPIRING: Metric("gauge", "Agents of the gateway's own tenant whose last token expires within so many days."),
+    VECTOR_BACKLOG: Metric("gauge", "Passages of the server's own tenant that have no vectors yet."),
+    TOKENS_EXPIRING: Metric("gauge", "Agents of the server's own tenant whose last token expires within this number of days."),
     BUILD: Metric("gauge", "The version of Holdfast; the value is always 1."),
 }
 
@@ -94,7 +94,7 @@ class RequestTotals(NamedTuple):
     """Requests of all workers since the gateway started."""
 
     by_status: dict[int, float]
-    by_duration: list[float]  # requests between each bound of `DURATION_BOUNDS` and the one before it, then the longer ones
+    by_duration: list[float]  # requests between each bound of `DURATION_BOUNDS` and the previous bound, then the longer ones
 
 
 class Metrics:

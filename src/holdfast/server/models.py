@@ -89,7 +89,8 @@ def _plain(value: Any) -> Any:
 NAME_PATTERN = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"
 AgentName = Annotated[str, Meta(description="The agent's name.", pattern=NAME_PATTERN)]
 OtherAgent = Annotated[
-    str, Meta(description="Whose scope `agent` is meant, if not yours; takes `agents.manage` too.", pattern=NAME_PATTERN)
+    str,
+    Meta(description="Use this agent's `agent` scope instead of your own. Also needs `agents.manage`.", pattern=NAME_PATTERN),
 ]
 
 
@@ -97,10 +98,10 @@ class ScopedRequest(RequestModel, kw_only=True):
     """A request about the memory of one project and session; headers may name these instead."""
 
     project: Annotated[
-        str, Meta(description="The project that is meant; or send X-Holdfast-Project.", pattern=NAME_PATTERN)
+        str, Meta(description="The project. You can send the header X-Holdfast-Project instead.", pattern=NAME_PATTERN)
     ] | UnsetType = UNSET  # fmt: skip
     session: Annotated[
-        str, Meta(description="The session that is meant; or send X-Holdfast-Session.", pattern=NAME_PATTERN)
+        str, Meta(description="The session. You can send the header X-Holdfast-Session instead.", pattern=NAME_PATTERN)
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -118,41 +119,45 @@ ScopeName = Literal["session", "project", "agent", "global"]
 OriginName = Literal["agent", "tool", "import", "web"]
 TypeName = Literal["user", "feedback", "project", "reference"]
 
-WriteScope = Annotated[ScopeName, choices("Where it belongs; otherwise to the project.", SCOPES)]
-ReadScope = Annotated[ScopeName, choices("Only there; otherwise everything you may see.", SCOPES)]
+WriteScope = Annotated[ScopeName, choices("The scope. Default: `project`.", SCOPES)]
+ReadScope = Annotated[ScopeName, choices("Only this scope. Default: every scope you may read.", SCOPES)]
 Everywhere = Annotated[
-    bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+    bool, Meta(description="Include every agent, project and session. Operator only; also needs `agents.manage`.")
 ]
-NoteScope = Annotated[ScopeName, choices("Where it belongs.", SCOPES)]
-FilterType = Annotated[TypeName, choices("Only of this type.", TYPES)]
-AgentOrigin = Annotated[OriginName, choices("Where the agent has it from, if not from its own work.", AGENT_ORIGINS)]
-Key = Annotated[str, Meta(description="The note's name: a-z, 0-9 and '-', up to 60.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")]
+NoteScope = Annotated[ScopeName, choices("The scope.", SCOPES)]
+FilterType = Annotated[TypeName, choices("Only notes of this type.", TYPES)]
+AgentOrigin = Annotated[
+    OriginName, choices("Where the text came from, if not from the agent's own work. It can only lower trust.", AGENT_ORIGINS)
+]
+Key = Annotated[
+    str, Meta(description="The note's key: 1 to 60 characters of a-z, 0-9 and '-'.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")
+]
 Tags = Annotated[
     list[Annotated[str, Meta(pattern=f"^[^{_CONTROL}]*$")]],
-    Meta(description="A few words to find it by.", max_length=64),
+    Meta(description="Tags, at most 64.", max_length=64),
 ]
-_PATH = {"description": "From /memories, the root of the scope's tree.", "min_length": 1, "max_length": 1024}
+_PATH = {"description": "A path below /memories, the root of the scope's files.", "min_length": 1, "max_length": 1024}
 TreePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": PATH_PATTERN})]
 FilePath = Annotated[str, Meta(**_PATH, extra_json_schema={"pattern": FILE_PATTERN})]  # not the root
 CLIENT_PATTERN = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$"
-AsOf = Annotated[str, moment("What was true on this day (YYYY-MM-DD, or a moment).")]
-KnownAt = Annotated[str, moment("What was recorded by this day.")]
+AsOf = Annotated[str, moment("Return what was true at this time: YYYY-MM-DD or a timestamp.")]
+KnownAt = Annotated[str, moment("Ignore everything recorded after this time: YYYY-MM-DD or a timestamp.")]
 MadeFrom = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"pattern": SOURCE_PATTERN})]],
     Meta(
-        description="What it came from: addresses, paths, note:KEY, turn:CITATION. It is trusted no more than that.",
+        description="The sources: URLs, paths, note:KEY or turn:CITATION. Limits the trust of the text.",
         max_length=64,
     ),
 ]
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-Expected = Annotated[str, Meta(description="The `version` you read; if the note has changed since, nothing is written.")]
-Redact = Annotated[bool, Meta(description="Keep the names of rules in place of secrets, instead of refusing them.")]
+Expected = Annotated[str, Meta(description="The `version` you read. If the note has changed since, nothing is written.")]
+Redact = Annotated[bool, Meta(description="Replace each secret with the name of its rule instead of rejecting the text.")]
 
 # --- pages of long lists --------------------------------------------------------------------------------------------------
 
-PageLimit = Annotated[int, Meta(description="So many; otherwise 50.", ge=1, le=500)]
-PageCursor = Annotated[str, Meta(description="Where the page before ended.", min_length=1)]
+PageLimit = Annotated[int, Meta(description="Rows per page. Default: 50.", ge=1, le=500)]
+PageCursor = Annotated[str, Meta(description="The `next` of the previous page.", min_length=1)]
 NextCursor = Annotated[
-    str | None, Meta(description="Give it back as `cursor` for the next page; null at the end.")
+    str | None, Meta(description="Pass it as `cursor` to get the next page; null on the last page.")
 ]  # fmt: skip
 PAGE_LIMIT = 50

@@ -21,55 +21,52 @@ if TYPE_CHECKING:
 
 Schema = dict[str, Any]
 _COMPONENTS = "#/components/schemas/"
-_SUCCESS = {200: "Done.", 201: "Done: it is new.", 503: "It cannot answer now."}
+_SUCCESS = {200: "Success.", 201: "Created.", 503: "The server is not ready."}
 _PUBLIC_NAMES = {"TrashedNote": "Binned"}  # records whose class has another name than the document has had since 0.1
 _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, which are for readers of the code
-    "Answer": "The hits, the mode that really ran, and whether that is less than was asked for.",
+    "Answer": "The hits, the search mode that was used, and whether that is less than was requested (`degraded`).",
     "Binned": "A note in the trash or in the archive, and since when.",
-    "Boot": "The block, whose files it was made from, and what is not in it. Without such files the text is empty.",
+    "Boot": "The start-up text, the scope of its files, and what was left out. Without such files the text is empty.",
     "Brief": (
-        "The block, the notes that are whole in it, those listed by title, and how many are not in it; asked to explain, why."
+        "The briefing, the notes it contains in full, the notes it lists by title, and the number of notes left out; with"
+        " `explain`, the reasons."
     ),
-    "Decision": "What a person decided.",
-    "Edge": "A link from one entity to another, for as long as its fact holds.",
-    "Entity": "Something that facts speak of: its name, its other names, and how many links away from the start it is.",
-    "Entry": "One decision.",
-    "Fact": "A dated line: what was so, from when to when, and what ended it.",
-    "FactSet": "What setting a fact did, and which facts it retired.",
-    "Forgotten": "Whether there was anything to forget, and until when it can be restored.",
-    "Graph": (
-        "The entities around one, the nearest first, and the links that were followed. What no fact names has no entities."
-    ),
-    "Hit": "A passage that answers, with where it stands and why it may be believed.",
-    "Logged": "What keeping a session did: how many turns are new, how many were there already, how many could not be read.",
-    "Made": "A note that was made from another: whether it still says so, and what was made from it in turn.",
-    "Note": "A memory as it stands. `version` names these very bytes: give it back as `expected` to edit safely.",
-    "Part": "What one file has to say: how many lines, and how many of them were left out.",
-    "Piece": "Some lines of a file; empty text where there is no file, and `exists` says so.",
-    "Receipt": "What a purge removed, how that was checked, and what it could not reach.",
-    "Reindexed": "What a rebuild found.",
-    "Reviewed": "What came of it; `posted` is false if it had been before.",
-    "Role": "What a role may do, and in whose memory. An empty list means nothing.",
-    "Saying": (
-        "One version: when it was recorded, whose words it is, how far they can be trusted, and what they were made from."
-    ),
-    "Scaffolded": "What a scaffold made, and what was there already and stays as it is; folders end in /.",
-    "Scope": "Where a note applies and who reads it back.",
-    "Snippet": "Where something was found, and a taste of it.",
-    "Source": "Who said it, through what.",
-    "Step": "One thing that a version was made from. Of a note it names the key, and what that one was made from.",
-    "Stored": "What a store did: created, updated or unchanged; and the rules whose names stand where a secret was.",
-    "Swept": "What came from a source, and what became of it.",
-    "Told": "A telling: which version, to which session of which client, and when first.",
-    "Touched": "A note that a source touched, by what, and since when an older text stands that it did not touch.",
-    "Trace": "All that is known about where a note came from and where it went.",
-    "Turn": "One thing that was said in a session, word for word. `number` counts the lines of its file after the header.",
-    "Verdict": "What was found. `head` is what to keep elsewhere: no later change before it can go unnoticed then.",
+    "Decision": "A decision of a reviewer.",
+    "Edge": "A link between two entities, valid as long as its fact.",
+    "Entity": "The subject of facts: its name, its other names, and its distance from the start in links.",
+    "Entry": "One row of the audit log.",
+    "Fact": "A dated statement: subject, label, value, validity, and the fact that replaced it.",
+    "FactSet": "The recorded fact, and the facts it closed.",
+    "Forgotten": "Whether something was forgotten, and until when it can be restored.",
+    "Graph": "The entities around one entity, nearest first, and the links followed. Empty if no fact names the entity.",
+    "Hit": "A passage that answers the query, with its location and its source.",
+    "Logged": "The result of storing a session: numbers of new, already stored and unreadable turns.",
+    "Made": "A note derived from another: whether its current version still is, and what was derived from it.",
+    "Note": "The current version of a note. Pass its `version` as `expected` to change exactly this version.",
+    "Part": "One file of the text: its number of lines, and how many were left out.",
+    "Piece": "Lines of a file. For a missing file the text is empty and `exists` is false.",
+    "Receipt": "What a purge deleted, how the deletion was verified, and what it could not reach.",
+    "Reindexed": "The result of rebuilding the index.",
+    "Reviewed": "The result of a review; `posted` is false if it had been posted before.",
+    "Role": "The actions and scopes of a role. An empty list allows nothing.",
+    "Saying": "One version: when it was recorded, its source, its trust, and what it was derived from.",
+    "Scaffolded": "The files and folders that a scaffold created, and those that already existed. Folders end in /.",
+    "Scope": "Where a note belongs: to a session, a project, an agent, or everywhere (`global`).",
+    "Snippet": "The location of a match, and the beginning of its text.",
+    "Source": "The origin of a text: agent, client, session, and the texts it was derived from.",
+    "Step": "One source of a version. For a note: its key, and its own sources.",
+    "Stored": "The result of a store: created, updated or unchanged; and the rules of redacted secrets.",
+    "Swept": "The notes, files and turns from a source, and what was done with each.",
+    "Told": "The first time that a session was shown a version.",
+    "Touched": "A note with text from a source, and the time of its last version without such text.",
+    "Trace": "The sources of a note, where it was shown, and what was derived from it.",
+    "Turn": "One message of a session, word for word. `number` counts the lines of its file after the header.",
+    "Verdict": "The result of verifying the audit log. Keep `head` elsewhere to detect any later change of rows before it.",
     "Version": (
-        "One text a note has had, on both clocks: when it was true, and when it was recorded.\n `valid_to` is the "
-        "end its writer gave it; `closed` is the end that a later version put to it. "
+        "One version of a note: when it was true, and when it was recorded. `valid_to` is the end that its writer gave;"
+        " `closed` is when a later version replaced it."
     ),
-    "Why": "Why a note is in a briefing, or is not.",
+    "Why": "Why a briefing includes a note, or leaves it out.",
 }
 _TIMESTAMPS = {  # the fields of records that hold a moment in UTC, by their public names
     "Binned": ("time",),
@@ -86,77 +83,80 @@ _TIMESTAMPS = {  # the fields of records that hold a moment in UTC, by their pub
 }
 _MISTAKE: Schema = {
     "type": "object",
-    "description": "One mistake in a request.",
+    "description": "An error in a request.",
     "properties": {
         "pointer": {"type": "string", "description": "The field, as a JSON pointer."},
-        "detail": {"type": "string", "description": "What is wrong with it."},
-        "code": {"type": "string", "description": "`unknown` for a field that the route does not have."},
+        "detail": {"type": "string", "description": "What is wrong with the field."},
+        "code": {"type": "string", "description": "`unknown` if the route has no such field."},
     },
     "required": ["pointer", "detail"],
 }  # fmt: skip
 _PROBLEM: Schema = {
     "type": "object",
-    "description": "What went wrong (RFC 9457): `code` stays the same, `fix` says what to do.",
+    "description": "An error (RFC 9457). `code` is stable; `fix` says what to do.",
     "properties": {
-        "type": {"type": "string", "format": "uri-reference", "description": "`/problems/CODE`, which says what it means."},
-        "title": {"type": "string", "description": "What the code means."},
+        "type": {"type": "string", "format": "uri-reference", "description": "`/problems/CODE`, which explains the code."},
+        "title": {"type": "string", "description": "The meaning of the code."},
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": {"type": "string", "description": "What went wrong with this request."},
-        "code": {"type": "string", "description": "Stays the same in later versions."},
-        "fix": {"type": "string", "description": "What to do; empty where nothing helps."},
-        "request_id": {"type": "string", "description": "As in the header X-Request-Id and in the server's log."},
+        "detail": {"type": "string", "description": "What is wrong with this request."},
+        "code": {"type": "string", "description": "Stable across versions."},
+        "fix": {"type": "string", "description": "What to do; empty if nothing helps."},
+        "request_id": {"type": "string", "description": "The same as in the header X-Request-Id and in the server's log."},
         "errors": {
             "type": "array", "items": {"$ref": f"{_COMPONENTS}Mistake"},
-            "description": "For a request that does not fit its schema: the mistakes, at most 8.",
+            "description": "For a request that does not match the schema: the errors, at most 8.",
         },
         "replayed": {
-            "type": "boolean", "description": "True if the request was done before, and its answer cannot be given again.",
+            "type": "boolean", "description": "True if the request was already executed and its answer cannot be repeated.",
         },
-        "line": {"type": "integer", "description": "Of an import: the first line that it is about."},
+        "line": {"type": "integer", "description": "For an import: the number of the first invalid line."},
         "parts": {
             "type": "object", "additionalProperties": {},
-            "description": "With `X-Holdfast-Hints: parts`: detail and fix as data.",
+            "description": "With `X-Holdfast-Hints: parts`: `detail` and `fix` as data.",
         },
     },
     "required": ["type", "title", "status", "detail", "code", "fix", "request_id"],
 }  # fmt: skip
 _NAME_OR_EMPTY = f"{NAME_PATTERN}|^$"
 _REQUEST_HEADERS: dict[str, Schema] = {
-    "If-Match": {"type": "string", "description": "The ETag of the version you saw; another by now is refused with 412."},
+    "If-Match": {
+        "type": "string",
+        "description": "The ETag of the version you read. If the note has changed since, the answer is 412.",
+    },
     "If-None-Match": {
         "type": "string",
-        "description": "`*` to write only a note that is not there; an ETag to read only one that has changed.",
+        "description": "Writing: `*` only creates a new note. Reading: an ETag answers 304 if the note has not changed.",
     },
     "Idempotency-Key": {
         "type": "string", "maxLength": MAX_KEY_CHARS, "pattern": r"^[\u0020-\u007e\u00a1-\u00ac\u00ae-\u00ff]*$",
-        "description": "Made up by you: sent again with the same request, it is not done again.",
+        "description": "Any value that you choose. A repeated request with the same key is not executed again.",
     },
     "X-Holdfast-Project": {
-        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The project that is meant, if no field names one.",
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The project, if no field names it.",
     },
     "X-Holdfast-Session": {
-        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The session that is meant, if no field names one.",
+        "type": "string", "pattern": _NAME_OR_EMPTY, "description": "The session, if no field names it.",
     },
     "X-Holdfast-Hints": {
-        "type": "string", "description": "`parts` to get the detail and the fix of a problem as data too.",
+        "type": "string", "description": "`parts`: also return the detail and the fix of a problem as data.",
     },
     "X-Request-Id": {
         "type": "string",
-        "description": "The id of this request in the log: 1 to 64 of A-Z a-z 0-9 . _ -; instead of any other one is made up.",
+        "description": "The id of this request in the log: 1 to 64 characters of A-Z a-z 0-9 . _ -. Other values are replaced.",
     },
 }  # fmt: skip
 _RESPONSE_HEADERS = {
     "ETag": {"description": "The version of the note, in quotes.", "schema": {"type": "string"}},
     "Idempotency-Replayed": {
-        "description": "`true` if the answer is that of an earlier request with the same Idempotency-Key.",
+        "description": "`true` if this is the answer to an earlier request with the same Idempotency-Key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
     "Retry-After": {
-        "description": "After how many seconds to try again.", "schema": {"type": "integer", "minimum": 1},
+        "description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 1},
     },
-    "WWW-Authenticate": {"description": "Which scheme to use.", "schema": {"type": "string"}},
+    "WWW-Authenticate": {"description": "The authentication scheme.", "schema": {"type": "string"}},
     "X-Request-Id": {
-        "description": "The id of the request in the log: its own, or a new one.",
+        "description": "The id of the request in the log.",
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
     },
 }  # fmt: skip
@@ -173,7 +173,7 @@ def build_document(routes: Sequence[Route]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Holdfast", "version": __version__, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": "Durable memory for AI agents, for whoever has a token and a role that allows it.",
+            "description": "Durable memory for AI agents. Each request needs a token, and a role that allows its action.",
         },
         "servers": [{"url": "/"}],
         "security": [{"token": []}],
@@ -299,7 +299,7 @@ def _responses(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
         retry = ["Retry-After"] if status in responses.RETRY_STATUSES else []
         found[status] = {"description": _SUCCESS[status], "headers": _headers(*names, *retry), "content": content}
     if responses.takes_if_changed(route):
-        description = "It is still the version you named."
+        description = "The note has not changed."
         found[responses.NOT_MODIFIED] = {"description": description, "headers": _headers("ETag", "X-Request-Id")}
     problems = {status: {"$ref": f"#/components/responses/Problem{status}"} for status in responses.problem_statuses(route)}
     return {str(status): one for status, one in sorted({**problems, **found}.items())}

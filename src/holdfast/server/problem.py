@@ -24,19 +24,19 @@ MEDIA_TYPE = "application/problem+json"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 TITLES = {  # status and title of the codes that only HTTP has, beside those of errors.py
     "not_json": (400, "The body is not JSON"),
-    "bad_target": (400, "The request target is not a plain path"),
-    "no_route": (404, "There is no such route"),
-    "wrong_method": (405, "The route knows other methods"),
-    "too_slow": (408, "The body took too long to come"),
-    "precondition": (412, "The note is not as If-Match or If-None-Match says"),
+    "bad_target": (400, "The path of the request is not valid"),
+    "no_route": (404, "No such route"),
+    "wrong_method": (405, "The route does not support this method"),
+    "too_slow": (408, "The request body arrived too slowly"),
+    "precondition": (412, "The condition in If-Match or If-None-Match is not met"),
     "too_deep": (413, "The JSON is nested too deeply"),
-    "wrong_type": (415, "The body is of another kind than the route reads"),
-    "wrong_host": (421, "The request names a host that this server does not go by"),
-    "wrong_origin": (403, "A page of that origin may not ask"),
-    "invalid_request": (422, "The request does not fit the route's schema"),
-    "reused_key": (422, "The idempotency key came with another request before"),
-    "upstream": (502, "The service behind this one failed"),
-    "unforeseen": (500, "Something failed that should not have"),
+    "wrong_type": (415, "The route does not accept this content type"),
+    "wrong_host": (421, "The Host header is not an allowed name of this server"),
+    "wrong_origin": (403, "Requests from this origin are not allowed"),
+    "invalid_request": (422, "The request does not match the schema of the route"),
+    "reused_key": (422, "The idempotency key was used for a different request"),
+    "upstream": (502, "An upstream service failed"),
+    "unforeseen": (500, "Unexpected error in the server"),
 }
 REQUESTS = {  # the HTTP request for each command that a hint may name
     "list": "`GET /v1/notes`",
@@ -83,7 +83,7 @@ PHRASES = {
 IN_QUERY = {"redact": "`?redact=true`"}  # for an import: its body holds many notes
 REPLAYED_HEADER = "idempotency-replayed"
 PARTS = "x-holdfast-hints"  # header: with `parts`, messages are also sent as data, for another interface to word
-PURGED_BY_OTHERS = {"detail": "this says what was purged", "fix": "Whoever runs this gateway can take it back"}
+PURGED_BY_OTHERS = {"detail": "this text was purged", "fix": "Only the operator can allow it again"}
 
 
 class Problem(Exception):
@@ -127,14 +127,14 @@ def of(error: BaseException, request_id: str, parts: bool = False) -> tuple[int,
     if isinstance(error, HoldfastError):
         status, wording = error.http_status, in_query if error.item == "line" else in_request
         title = kinds()[error.code][1]
-        fix = Template("Whoever runs this gateway: ", error.hint) if error.hint and error.operator_fixes else error.hint
+        fix = Template("On the server: ", error.hint) if error.hint and error.operator_fixes else error.hint
         body = _body(status, error.code, title=title, detail=error.whole(), fix=fix, request_id=request_id, wording=wording)
         if error.item == "line":  # of an import
             body["line"] = error.number
         if parts:
             body["parts"] = {**_parts(error.text, fix), "done_before": error.done_before}
         return status, body, _headers(error)
-    fix = "Try again; if it stays, give the request id to whoever runs this server"
+    fix = "Try again. If the error persists, give the request id to the administrator of the server"
     title, detail = TITLES["unforeseen"][1], type(error).__name__
     return 500, _body(500, "unforeseen", title=title, detail=detail, fix=fix, request_id=request_id), {}
 

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from holdfast.verbs.render import Rendered
 
 NOT_OFFERED = {  # each verb that has no route, and why; docs/gateway.md says the same
-    "render": "it writes into a file of the machine that the home is on, and keeps it true from there",
-    "projects": "the folders it names are those of the machine that the home is on",
-    "adopt": "it joins projects of the home, which is for whoever runs the gateway to do there",
-    "mark": "it writes a marker into a folder of this machine, for the home that is here",
+    "render": "it writes into a file on the server's machine and keeps that file up to date",
+    "projects": "it lists folders of the server's machine",
+    "adopt": "it joins projects of the home; run it on the server's machine",
+    "mark": "it writes a marker into a local folder, for a local home",
 }
 _PAGE = 500  # rows of a list in one request
 _MOST_HITS = 100  # that a gateway returns
@@ -91,7 +91,7 @@ class RemoteMemory(MemoryInterface):
         config: configuration.Config | None = None,
     ) -> None:
         if agent is not None:
-            raise UsageError("over HTTP the token says which agent this is", "Leave `agent` out, or use that agent's token")
+            raise UsageError("over HTTP the token determines the agent", "Leave out `agent`, or use the token of that agent")
         self.config = config or configuration.load()
         self._caller = RemoteCaller(
             self.config, project=self.config.project if project is None else project, session=session or self.config.session,
@@ -189,7 +189,7 @@ class RemoteMemory(MemoryInterface):
 
     def restore(self, key: str, *, scope: str | None = None, under: str | None = None) -> Note:
         self._caller.require_enabled()
-        otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
+        otherwise = Template("Restore it under a valid key: ", command("restore {} --as {}", "NAME", "KEY"))
         validate.check_key(under if under is not None else key, otherwise)
         in_trash = self._kinds_in_trash(key, scope)
         kind = in_trash[0] if in_trash else self._caller.scope_kinds(scope)[0]
@@ -217,7 +217,7 @@ class RemoteMemory(MemoryInterface):
     ) -> Receipt:  # fmt: skip
         self._caller.require_enabled()
         if sum([given is not None for given in (key, session, text)]) != 1:
-            raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
+            raise UsageError("no note, session or text to purge", "Give exactly one of a key, a session and a text")
         if key is None:
             words = validate.decode_text(text) if text is not None else None
             body = {"session": session, "client": client, "text": words, "files": files or None}
@@ -298,7 +298,9 @@ class RemoteMemory(MemoryInterface):
         for note in self.review(everywhere=True):
             if (note.scope, note.key) == (scope, key):
                 return note.version
-        raise NotFound(f"no note {key!r} waits in {scope}", Template(command("review"), " lists what waits"))
+        raise NotFound(
+            f"no note {key!r} in quarantine in {scope}", Template(command("review"), " lists the notes in quarantine")
+        )
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         validate.check_existing_key(key)
@@ -357,7 +359,7 @@ class RemoteMemory(MemoryInterface):
         source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-            raise UsageError(Template(field("limit"), f" must be 1 or more, not {limit!r}"), "Ask for 1 or more")
+            raise UsageError(Template(field("limit"), f" must be 1 or more, not {limit!r}"), "Use 1 or more")
         if not self.config.enabled:
             return []
         query = {
@@ -526,7 +528,7 @@ class RemoteMemory(MemoryInterface):
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Memory is of one process: give others the home, and let each open its own")
+        raise TypeError("a Memory cannot be pickled; give other processes the home, and let each open its own")
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -537,7 +539,7 @@ class RemoteMemory(MemoryInterface):
         if not self.config.enabled:
             raise Disabled
         if not self._gateway.has_token:
-            raise Unauthenticated("no token is known for the gateway", "Give one: Memory(url, token=...) or HOLDFAST_TOKEN")
+            raise Unauthenticated("no token is set for the gateway", "Set HOLDFAST_TOKEN or Memory(url, token=...)")
         return self._gateway.request(method, path, body, headers=self._caller_headers(), **options)
 
     def _scope_kind(self, scope: str | None) -> str | None:
@@ -585,4 +587,4 @@ def _keep_kinds(answer: Answer, kinds: list[str], limit: int) -> Answer:
 
 
 def _not_offered(verb: str) -> UsageError:
-    return UsageError(f"`{verb}` is not offered over HTTP: {NOT_OFFERED[verb]}", "Do it on a machine with a home of its own")
+    return UsageError(f"`{verb}` is not offered over HTTP: {NOT_OFFERED[verb]}", "Run it on the machine of the home")

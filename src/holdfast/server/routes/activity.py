@@ -13,9 +13,9 @@ from holdfast.verbs.activity import Activity, get_activity
 
 
 class GetActivity(ScopedRequest, kw_only=True):
-    days: Annotated[int, Meta(description="How many days, today included.", ge=1, le=365)] = 30
+    days: Annotated[int, Meta(description="Number of days, including today.", ge=1, le=365)] = 30
     everywhere: Annotated[
-        bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+        bool, Meta(description="Include every agent, project and session. Operator only; also needs `agents.manage`.")
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -31,8 +31,8 @@ ROUTES = (
         "GET", "/v1/activity", show_activity,
         action=READ, scope=ALL_SCOPES,
         summary=(
-            "per day in UTC, the versions of notes recorded, the versions first shown to a session, and the notes last used"
-            " that day; and the notes shown and used last"
+            "count activity per UTC day: note versions recorded, versions first shown to a session, notes last used;"
+            " and list the notes shown and used most recently"
         ),
         params=GetActivity, answers=Activity,
     ),

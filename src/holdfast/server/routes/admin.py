@@ -22,13 +22,13 @@ _MAINTAIN = "home.care"
 
 
 class Retain(RequestModel, kw_only=True):
-    dry_run: Annotated[bool, Meta(description="Only say what would be archived.")] | UnsetType = UNSET
+    dry_run: Annotated[bool, Meta(description="Report what would be archived and change nothing.")] | UnsetType = UNSET
 
 
 class FoundProblem(ResponseModel, kw_only=True):
     code: str
     message: str
-    fix: Annotated[str, Meta(description="The command that mends it, on the gateway's machine.")]
+    fix: Annotated[str, Meta(description="The command that fixes it, to run on the server's machine.")]
     path: str
 
 
@@ -88,26 +88,26 @@ ROUTES = (
     Route(
         "GET", "/v1/check", check,
         is_slow=True,
-        action=_MAINTAIN, summary="what is wrong with the home, its roles and its audit, and what mends it",
+        action=_MAINTAIN, summary="check the home, roles and audit log, and return each problem with its fix",
         answers=Checked, answer_example={"problems": []}, verbs=("check",),
     ),
     Route(
         "POST", "/v1/reindex", reindex,
         is_slow=True,
-        action=_MAINTAIN, summary="throw the catalogue away and build it from the shelf",
+        action=_MAINTAIN, summary="delete the index and rebuild it from the files",
         reads=JSON, example={}, answers=Reindexed, replay=REPLAY_WHOLE, verbs=("reindex",),
     ),
     Route(
         "POST", "/v1/embed", embed,
         is_slow=True,
-        action=_MAINTAIN, summary="give every passage its vectors now, instead of a few with each recall",
+        action=_MAINTAIN, summary="compute all missing vectors now instead of a few with each recall",
         reads=JSON, example={}, answers=Embedded, answer_example={"left": {"search": 0}, "failed": {}},
         replay=REPLAY_WHOLE, verbs=("embed",),
     ),
     Route(
         "POST", "/v1/retain", retain,
         is_slow=True,
-        action=_MAINTAIN, summary="archive notes not updated or used for long, and empty old trash",
+        action=_MAINTAIN, summary="archive expired and unused notes, and delete expired trash",
         params=Retain, reads=JSON, example={"dry_run": True},
         answers=Retained, replay=_REPLAY_RETAINED, verbs=("retain",),
     ),

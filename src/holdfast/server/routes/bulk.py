@@ -36,7 +36,7 @@ from holdfast.verbs.write import kind_of
 _BATCH_LINES = 500
 _BATCH_BYTES = 4 * 1024 * 1024
 _MAX_VERSIONS = 32  # full texts in one line of an export
-_LINE_FIX = 'One object a line, such as {"text": "..."}'
+_LINE_FIX = 'Send one JSON object per line, such as {"text": "..."}'
 _IMPORT = "import"
 
 Batch = list[tuple[int, bytes | HoldfastError]]  # lines with their numbers; the last may be one that is too long
@@ -49,11 +49,11 @@ class Export(ScopedRequest, kw_only=True):
 class Import(ScopedRequest, kw_only=True):
     scope: Annotated[
         ScopeName,
-        choices("Where all of them go; otherwise each where its line says, and to the project if that says nothing.", SCOPES),
+        choices("The scope of every line. Default: the line's own `scope`, or else `project`.", SCOPES),
     ] | UnsetType = UNSET  # fmt: skip
     redact: Redact | UnsetType = UNSET
     own: Annotated[
-        bool, Meta(description="They are the caller's own words: trusted as the caller is, and not as an import.")
+        bool, Meta(description="Trust the lines as the caller's own text. Default: trust them as an import.")
     ] = False  # fmt: skip
 
 
@@ -73,13 +73,13 @@ class ImportLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str,
         Meta(
             description=(
-                "Where it goes if the request does not say, such as `agent`; `agent:NAME`, as an export has it, is the same."
+                "The scope, if the request names none. `agent:NAME`, as in an export, means `agent`."
             ),
             pattern=f"^(?:{'|'.join(SCOPES)})(?::|$)",
         ),
     ] | UnsetType = UNSET  # fmt: skip
     expected: Expected | UnsetType = UNSET
-    name: Annotated[str, Meta(description="The key that a platform stored it under.")] | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The platform's key for this note.")] | UnsetType = UNSET
     id: Any = None
     created: Any = None
     updated: Any = None
@@ -144,7 +144,7 @@ async def _import(request: AuthorizedRequest, params: Import, upload: Upload) ->
         with_parts = problem.wants_parts(request.headers)
         body = problem.of(error, request.id, with_parts)[1]
         shown = problem.for_caller(body, request.gateway.home, request.caller.is_person)
-        title = "The import ended here; what was kept before stays"
+        title = "The import stopped here; notes stored before are kept"
         yield {"failed": importer.counts, "problem": {**shown, "title": title}}
 
 
@@ -226,7 +226,7 @@ def parse_line(line: bytes, most_trusted: str = _IMPORT) -> dict[str, Any] | Non
         return None
     origin = most_trusted if row.get("origin") is None else row["origin"]
     if origin not in ORIGINS or (origin == "user" and most_trusted != "user"):
-        raise Refused("it has an origin that an agent cannot give", f"One of: {', '.join(AGENT_ORIGINS)}")
+        raise Refused("an agent cannot set this origin", f"Use one of: {', '.join(AGENT_ORIGINS)}")
     row["origin"] = json_lines.line_origin(row, most_trusted)
     return {name: value for name, value in row.items() if value is not None}
 
@@ -276,7 +276,8 @@ ROUTES = (
     Route(
         "GET", "/v1/export", export_notes,
         is_slow=True,
-        action="memory.export", scope=ALL_SCOPES, summary="every note you may see, one a line, as /v1/import takes them",
+        action="memory.export", scope=ALL_SCOPES,
+        summary="export all notes you may read, one JSON object per line, in the format of /v1/import",
         params=Export, answers=Row, media_type=NDJSON,
         answer_example={
             "key": "testing", "text": "Use pytest.", "type": "feedback", "scope": "agent:reviewer", "redacted": [],
@@ -285,7 +286,8 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/import", import_notes,
-        action=WRITE, scope=ALL_SCOPES, summary="keep many notes, one a line; answers line by line how far it is",
+        action=WRITE, scope=ALL_SCOPES,
+        summary="store many notes, one JSON object per line; the answer reports progress line by line",
         params=Import, reads=NDJSON, line=ImportLine,
         example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
         answers=Row, media_type=NDJSON, replay=REPLAY_WHOLE, verbs=("store_many",),

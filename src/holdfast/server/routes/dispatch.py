@@ -28,27 +28,27 @@ class Dispatch(RequestModel, kw_only=True):
     agent: OtherAgent | UnsetType = UNSET
     project: Annotated[
         str,
-        Meta(description="The task's project; the agent is granted it, which takes `agents.manage` too.", pattern=NAME_PATTERN),
+        Meta(description="The task's project. It is granted to the agent; also needs `agents.manage`.", pattern=NAME_PATTERN),
     ] | UnsetType = UNSET  # fmt: skip
-    task: Annotated[str, Meta(description="What is to be done; handed on as it is.", min_length=1, max_length=100_000)]
-    budget: Annotated[int, Meta(description="Most characters of `memory`; otherwise 9000.", ge=_MIN_CHARS, le=_MAX_CHARS)] = (
+    task: Annotated[str, Meta(description="The task, passed on unchanged.", min_length=1, max_length=100_000)]
+    budget: Annotated[int, Meta(description="Maximum characters of `memory`. Default: 9000.", ge=_MIN_CHARS, le=_MAX_CHARS)] = (
         _DEFAULT_CHARS
     )
     to: Annotated[
-        Literal["caller", "webhook"], choices("Who gets it; otherwise the caller.", ("caller", "webhook"))
+        Literal["caller", "webhook"], choices("Where to send it. Default: back to the caller.", ("caller", "webhook"))
     ] = "caller"  # fmt: skip
 
 
 class RoleContext(ResponseModel, kw_only=True):
     role: str
     skills: list[str]
-    memory: Annotated[str, Meta(description="One block of data within the budget; its last line says what is missing.")]
-    notes: Annotated[int, Meta(description="Notes that are in `memory` whole.")]
+    memory: Annotated[str, Meta(description="Notes as one data block within `budget`. Its last line says what was left out.")]
+    notes: Annotated[int, Meta(description="Number of notes that `memory` contains in full.")]
     shortened: Annotated[
-        list[str], Meta(description="Notes that are in `memory` by title only, and overviews of files that are cut.")
+        list[str], Meta(description="Notes that `memory` lists by title only, and file overviews that were cut.")
     ]
-    left_out: Annotated[int, Meta(description="Notes of which nothing is in `memory`, those in quarantine included.")]
-    degraded: Annotated[str, Meta(description="Why the memory is missing; empty if it is not.")]
+    left_out: Annotated[int, Meta(description="Number of notes not in `memory`, including quarantined notes.")]
+    degraded: Annotated[str, Meta(description="Why the memory is missing; empty if it is not missing.")]
     text: Annotated[str, Meta(description="Role, skills and memory as one text for the agent.")]
 
 
@@ -111,7 +111,7 @@ def _compose(request: AuthorizedRequest, params: Dispatch, agent: Caller) -> Rol
 
 def _load_memory(request: AuthorizedRequest, params: Dispatch, agent: Caller, context: RoleContext) -> None:
     """Compose all notes of the agent's own scope within the budget. Reading them is a decision of its own, with one audit row:
-    an agent is not shown what its own role may not read, whoever dispatches for it."""
+    an agent is not shown what its own role may not read, also if another agent dispatches for it."""
     about: dict[str, Any] = {"route": request.route.name, "request": request.id}
     if agent is request.caller:
         request.gateway.gate.allow(agent, READ, "agent", **about)
@@ -131,7 +131,7 @@ def _post_to_webhook(request: AuthorizedRequest, dispatched: Dispatched) -> None
     """Send it once: the receiver may have begun with it even if no answer came."""
     settings = request.gateway.config_of(request.caller)
     if not settings.webhook:
-        raise UsageError("no webhook is set here", "Ask for it with to: caller, or have dispatch.webhook set")
+        raise UsageError("no webhook is set on this server", 'Send `"to": "caller"`, or set dispatch.webhook on the server')
     from holdfast.base.http_client import JsonClient  # urllib3 is slow to import, and binds a socket on ::1 then
 
     webhook = JsonClient(settings.webhook, "the webhook", settings.webhook_key, _WEBHOOK_SECONDS)
@@ -139,7 +139,7 @@ def _post_to_webhook(request: AuthorizedRequest, dispatched: Dispatched) -> None
     body = {name: value for name, value in dispatched.as_dict().items() if name != "delivered"}
     response = webhook.request("POST", "", body, {"Idempotency-Key": _webhook_key(request, dispatched), **tenant})
     if not 200 <= response.status < 300:
-        raise Unreached(f"the webhook answered with status {response.status}", "Look into its log by the request id")
+        raise Unreached(f"the webhook answered with status {response.status}", "Look for the request id in its log")
 
 
 def _webhook_key(request: AuthorizedRequest, dispatched: Dispatched) -> str:
@@ -153,7 +153,7 @@ ROUTES = (
     Route(
         "POST", "/dispatch", dispatch,
         is_slow=True,
-        action="dispatch", summary="what an agent should know for a task: role, skills, memory",
+        action="dispatch", summary="compose the context of an agent for a task: role, skills and memory",
         params=Dispatch, reads=JSON, example={"task": "Review pull request 7 of acme/shop"},
         answers=Dispatched, for_model=True, may_name_agent=True, problems=("not_found", "unreached"),
         replay=Replay(

@@ -28,23 +28,24 @@ from holdfast.server.models import (
 from holdfast.server.route import JSON, AuthorizedRequest, Reply, Route
 
 _KIND_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-Kind = Annotated[str, Meta(description="What sort of work.", pattern=_KIND_PATTERN)]
+Kind = Annotated[str, Meta(description="The kind of work.", pattern=_KIND_PATTERN)]
 FilterKind = Annotated[
     str,
     Meta(
-        description=f"What sort of work. Reviews of pull requests are `{REVIEW}`, with the subject `owner/repo#7`.",
+        description=f"The kind of work. Reviews of pull requests are `{REVIEW}`, with the subject `owner/repo#7`.",
         pattern=_KIND_PATTERN,
     ),
 ]
 Subject = Annotated[
     str,
     Meta(
-        description="What it was done to: one line.", min_length=1, max_length=500,
+        description="The object of the work, one line.", min_length=1, max_length=500,
         extra_json_schema={"pattern": PRINTABLE_PATTERN},  # `_checked_subject` checks it
     ),
 ]  # fmt: skip
 FilterAgent = Annotated[
-    str, Meta(description="Only of this agent; another than the caller's takes `agents.manage`.", pattern=NAME_PATTERN)
+    str,
+    Meta(description="Only work of this agent. Another agent than your own also needs `agents.manage`.", pattern=NAME_PATTERN),
 ]
 
 
@@ -54,7 +55,7 @@ class ListDone(RequestModel, kw_only=True):
     agent: FilterAgent | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: Annotated[
-        str, Meta(description="Where the page before ended.", pattern="^[0-9]{1,18}-[01]-[0-9]{1,18}$")
+        str, Meta(description="The `next` of the previous page.", pattern="^[0-9]{1,18}-[01]-[0-9]{1,18}$")
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -124,7 +125,7 @@ def record_done(request: AuthorizedRequest, params: RecordDone) -> Reply:
 
 def _checked_subject(subject: str) -> str:
     if not is_printable(subject):
-        raise UsageError("a subject is one line of plain text", "Leave line breaks and hidden characters out")
+        raise UsageError("a subject must be one line of printable text", "Remove line breaks and hidden characters")
     return subject
 
 
@@ -135,17 +136,17 @@ def _done(item: DoneItem) -> Done:
 ROUTES = (
     Route(
         "GET", "/done", list_done,
-        action="done.read", summary="what was done, newest first: by the caller's agent; the operator sees every agent's",
+        action="done.read", summary="list recorded work, newest first: your own; for the operator, that of all agents",
         params=ListDone, answers=DonePage,
     ),
     Route(
         "GET", "/done/exists", is_done,
-        action="done.read", summary="whether it was done: by the caller's agent; for the operator by any agent",
+        action="done.read", summary="tell whether work was recorded: by you; for the operator, by any agent",
         params=IsDone, answers=Exists, answer_example={"exists": True},
     ),
     Route(
         "POST", "/done", record_done,
-        action="done.write", summary="record that it is done; one of many who do so at once is told that it is new",
+        action="done.write", summary="record work as done; `recorded` is true only for the first of several identical requests",
         params=RecordDone, reads=JSON, example={"kind": "triage", "subject": "acme/shop#7"},
         answers=Recorded, status=201, other_status=200, answer_example={"recorded": True}, replay=REPLAY_WHOLE,
     ),

@@ -37,18 +37,21 @@ _LINE = {"pattern": LINE_PATTERN}
 FactScope = Annotated[
     Literal["session", "project", "agent", "global", "all"],
     choices(
-        "Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.", (*SCOPES, "all")
+        "Only this scope. Default: every scope you may read. `all` (operator only): every scope of the home.",
+        (*SCOPES, "all"),
     ),
 ]
-Subject = Annotated[str, Meta(description="What it is about.", min_length=1, max_length=500, extra_json_schema=_LINE)]
-Label = Annotated[str, Meta(description="Which property of it.", min_length=1, max_length=200, extra_json_schema=_LINE)]
-NewSubject = Annotated[
-    str, Meta(description="What it is about: one line.", min_length=1, max_length=200, extra_json_schema=_LINE)
+Subject = Annotated[
+    str, Meta(description="The subject, such as a person or a service.", min_length=1, max_length=500, extra_json_schema=_LINE)
 ]
+Label = Annotated[
+    str, Meta(description="The property, such as `status`.", min_length=1, max_length=200, extra_json_schema=_LINE)
+]
+NewSubject = Annotated[str, Meta(description="The subject: one line.", min_length=1, max_length=200, extra_json_schema=_LINE)]
 NewLabel = Annotated[
     str,
     Meta(
-        description="Which property of it: one line without a colon.", min_length=1, max_length=200,
+        description="The property: one line without a colon.", min_length=1, max_length=200,
         extra_json_schema={"pattern": LABEL_PATTERN},
     ),
 ]  # fmt: skip
@@ -59,14 +62,14 @@ class ListFacts(OtherAgentRequest, kw_only=True):
     label: Label | UnsetType = UNSET
     as_of: AsOf | UnsetType = UNSET
     scope: FactScope | UnsetType = UNSET
-    history: Annotated[bool, Meta(description="Everything that ever was stated.")] | UnsetType = UNSET
+    history: Annotated[bool, Meta(description="Include facts that are no longer true.")] | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
 
 
 class ListSubjects(OtherAgentRequest, kw_only=True):
     contains: Annotated[
-        str, Meta(description="Only names with this in them.", max_length=500, extra_json_schema=_LINE)
+        str, Meta(description="Only names that contain this text.", max_length=500, extra_json_schema=_LINE)
     ] | UnsetType = UNSET  # fmt: skip
     scope: FactScope | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
@@ -79,28 +82,30 @@ class StateFact(OtherAgentRequest, kw_only=True):
     value: Annotated[
         str,
         Meta(
-            description="Its value, one line; [[Name]] links to another subject.", min_length=1, max_length=2000,
+            description="The value, one line. [[Name]] links to another subject.", min_length=1, max_length=2000,
             extra_json_schema=_LINE,
         ),
     ]  # fmt: skip
-    on: Annotated[str, moment("Since when, a day; otherwise today.")] | UnsetType = UNSET
-    many: Annotated[bool, Meta(description="Beside the values it has.")] | UnsetType = UNSET
+    on: Annotated[str, moment("The day from which it is true. Default: today.")] | UnsetType = UNSET
+    many: Annotated[bool, Meta(description="Keep the current values too, instead of closing them.")] | UnsetType = UNSET
     scope: WriteScope | UnsetType = UNSET
-    origin: Annotated[OriginName, choices("Where the agent has it from.", AGENT_ORIGINS)] | UnsetType = UNSET
+    origin: (
+        Annotated[OriginName, choices("Where the fact came from, if not from the agent's own work.", AGENT_ORIGINS)] | UnsetType
+    ) = UNSET
     made_from: MadeFrom | UnsetType = UNSET
     redact: Redact | UnsetType = UNSET
 
 
 class GetGraph(OtherAgentRequest, kw_only=True):
-    entity: Annotated[str, Meta(description="What it is about, by any of its names.", min_length=1)]
-    depth: Annotated[int, Meta(description="So many links away; otherwise 1.", ge=0, le=10)] | UnsetType = UNSET
+    entity: Annotated[str, Meta(description="The entity, by any of its names.", min_length=1)]
+    depth: Annotated[int, Meta(description="Maximum number of links away. Default: 1.", ge=0, le=10)] | UnsetType = UNSET
     as_of: AsOf | UnsetType = UNSET
     scope: FactScope | UnsetType = UNSET
 
 
 class FindPath(OtherAgentRequest, kw_only=True):
-    start: Annotated[str, Meta(description="Where it begins.", min_length=1)] = msgspec.field(name="from")
-    to: Annotated[str, Meta(description="Where it ends.", min_length=1)]
+    start: Annotated[str, Meta(description="The first entity.", min_length=1)] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="The last entity.", min_length=1)]
     as_of: AsOf | UnsetType = UNSET
     scope: FactScope | UnsetType = UNSET
 
@@ -168,17 +173,17 @@ def find_path(request: AuthorizedRequest, params: FindPath) -> GraphPath:
 ROUTES = (
     Route(
         "GET", "/v1/facts", list_facts,
-        action=READ, scope=ALL_SCOPES, summary="what is stated, now or as of a day, by subject and label",
+        action=READ, scope=ALL_SCOPES, summary="list facts by subject and label, current or as of a day",
         params=ListFacts, answers=FactPage, may_name_agent=True, verbs=("facts",),
     ),
     Route(
         "GET", "/v1/facts/subjects", list_subjects,
-        action=READ, scope=ALL_SCOPES, summary="the subjects that facts are stated about, by name",
+        action=READ, scope=ALL_SCOPES, summary="list the subjects of facts by name",
         params=ListSubjects, answers=SubjectPage, may_name_agent=True,
     ),
     Route(
         "POST", "/v1/facts", state_fact,
-        action=WRITE, scope="project", summary="state a dated fact; the one it replaces is struck through and kept",
+        action=WRITE, scope="project", summary="record a dated fact; a fact it replaces is closed and kept as history",
         params=StateFact, reads=JSON, answers=FactSet, status=201, other_status=200,
         replay=Replay(_keep_stated, _rebuild_stated), may_name_agent=True,
         example={"subject": "Telegram", "label": "status", "value": "enabled", "on": "2026-03-27", "scope": "agent"},
@@ -186,12 +191,12 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/graph", get_graph,
-        action=READ, scope=ALL_SCOPES, summary="what is linked with something by [[Name]] in facts",
+        action=READ, scope=ALL_SCOPES, summary="return the entities that facts link to an entity with [[Name]]",
         params=GetGraph, answers=Graph, may_name_agent=True, verbs=("graph",),
     ),
     Route(
         "GET", "/v1/graph/path", find_path,
-        action=READ, scope=ALL_SCOPES, summary="the shortest way from one entity to another; empty if there is none",
+        action=READ, scope=ALL_SCOPES, summary="return the shortest path between two entities; empty if there is none",
         params=FindPath, answers=GraphPath, may_name_agent=True, verbs=("path",),
     ),
 )  # fmt: skip

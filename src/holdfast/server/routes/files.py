@@ -15,30 +15,30 @@ from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, Route
 class ViewFile(ScopedRequest, kw_only=True):
     path: TreePath
     view_range: Annotated[
-        list[int], Meta(description="[first, last]; -1 is the end.", min_length=2, max_length=2)
+        list[int], Meta(description="[first, last] line; -1 means the last line of the file.", min_length=2, max_length=2)
     ] | UnsetType = UNSET  # fmt: skip
     scope: WriteScope = "project"
 
 
 class CreateFile(ScopedRequest, kw_only=True):
     path: FilePath
-    file_text: Annotated[str, Meta(description="The whole text.")]
+    file_text: Annotated[str, Meta(description="The complete text of the file.")]
     scope: WriteScope = "project"
     redact: Redact = False
 
 
 class ReplaceInFile(ScopedRequest, kw_only=True):
     path: FilePath
-    old_str: Annotated[str, Meta(description="The text that stands there once.")]
-    new_str: Annotated[str, Meta(description="What to put in its place.")] = ""
+    old_str: Annotated[str, Meta(description="The text to replace. It must occur exactly once.")]
+    new_str: Annotated[str, Meta(description="The replacement.")] = ""
     scope: WriteScope = "project"
     redact: Redact = False
 
 
 class InsertIntoFile(ScopedRequest, kw_only=True):
     path: FilePath
-    insert_line: Annotated[int, Meta(description="After this line; 0 is the start.", ge=0, le=10**9)]
-    insert_text: Annotated[str, Meta(description="The text.")]
+    insert_line: Annotated[int, Meta(description="Insert after this line; 0 means the start of the file.", ge=0, le=10**9)]
+    insert_text: Annotated[str, Meta(description="The text to insert.")]
     scope: WriteScope = "project"
     redact: Redact = False
 
@@ -62,7 +62,7 @@ class FileChanged(ResponseModel, kw_only=True):
 class FileWritten(ResponseModel, kw_only=True):
     command: str
     path: str
-    action: Annotated[Literal["created", "updated"], choices("What was done.", ("created", "updated"))]
+    action: Annotated[Literal["created", "updated"], choices("Whether the file is new.", ("created", "updated"))]
 
 
 class FileViewed(ResponseModel, kw_only=True):
@@ -118,19 +118,19 @@ _PATH = "/memories/plan.md"
 ROUTES = (
     Route(
         "POST", "/v1/files/view", view_file,
-        action=READ, scope="project", summary="a file's text, or the names in a folder",
+        action=READ, scope="project", summary="return the text of a file, or the names in a folder",
         params=ViewFile, reads=JSON, example={"path": _PATH, "scope": "agent"}, answers=FileViewed,
         problems=("not_found",), verbs=("files.view",),
     ),
     Route(
         "POST", "/v1/files/create", create_file,
-        action=WRITE, scope="project", summary="write a file, new or in the place of the old one",
+        action=WRITE, scope="project", summary="create a file, or replace it",
         params=CreateFile, reads=JSON, example={"path": _PATH, "file_text": "Plan", "scope": "agent"},
         answers=FileWritten, replay=_replay("create"), verbs=("files.create",),
     ),
     Route(
         "POST", "/v1/files/str_replace", replace_in_file,
-        action=WRITE, scope="project", summary="replace a text that stands exactly once in a file",
+        action=WRITE, scope="project", summary="replace a text that occurs exactly once in a file",
         params=ReplaceInFile, reads=JSON, example={"path": _PATH, "old_str": "Plan", "scope": "agent"},
         answers=FileChanged, replay=_replay("str_replace"), problems=("not_found",), verbs=("files.str_replace",),
     ),
@@ -142,13 +142,13 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/files/delete", delete_file,
-        action=WRITE, scope="project", summary="remove a file, or a folder with all in it",
+        action=WRITE, scope="project", summary="delete a file, or a folder with its contents",
         params=DeleteFile, reads=JSON, example={"path": _PATH, "scope": "agent"},
         answers=FileChanged, replay=_replay("delete"), problems=("not_found",), verbs=("files.delete",),
     ),
     Route(
         "POST", "/v1/files/rename", rename_file,
-        action=WRITE, scope="project", summary="move a file or folder, never over another",
+        action=WRITE, scope="project", summary="rename or move a file or folder; an existing target is never replaced",
         params=RenameFile, reads=JSON,
         example={"old_path": _PATH, "new_path": "/memories/goals.md", "scope": "agent"},
         answers=FileChanged, replay=_replay("rename", "new_path"), problems=("not_found",), verbs=("files.rename",),

@@ -14,7 +14,7 @@ from holdfast.server.models import TEXT_PATTERN, Redact, ResponseModel, ScopedRe
 from holdfast.server.route import JSON, READ, WRITE, AuthorizedRequest, PendingReply, Route, reply_when_stored
 
 _SCOPE = "agent"
-_REFUSED = (  # in a key: control and bidi characters, spaces other than the ordinary one, and what nobody sees
+_REFUSED = (  # in a key: control and bidi characters, spaces other than the ordinary one, and what is invisible
     r"\u0000-\u001f\u007f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u2000-\u200b\u200e\u200f\u2028-\u202f"
     r"\u205f-\u206f\u3000\u3164\ufdd0-\ufdef\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
@@ -26,8 +26,8 @@ PlatformKey = Annotated[
     str,
     Meta(
         description=(
-            "1 to 200 printable characters, without a space at either end. It is read in Unicode's form NFC; joiners and "
-            "variation selectors are refused outside of the scripts and emoji that need them."
+            "1 to 200 printable characters, without a space at either end. It is converted to Unicode NFC. Joiners and "
+            "variation selectors are rejected except in scripts and emoji that need them."
         ),
         min_length=1, max_length=MAX_CHARS,
         extra_json_schema={"pattern": _KEY_PATTERN},  # `check_platform_key` checks it
@@ -41,7 +41,7 @@ class GetPairs(ScopedRequest, kw_only=True):
 
 class StorePair(ScopedRequest, kw_only=True):
     key: PlatformKey
-    value: Annotated[str, Meta(description="What to remember.", min_length=1, extra_json_schema={"pattern": TEXT_PATTERN})]
+    value: Annotated[str, Meta(description="The value to store.", min_length=1, extra_json_schema={"pattern": TEXT_PATTERN})]
     redact: Redact | UnsetType = UNSET
 
 
@@ -51,11 +51,13 @@ class KeyAndValue(ResponseModel, kw_only=True):
     key: str
     value: str
     updated_at: Timestamp
-    note: Annotated[str, Meta(description="The key of the note that holds it, for `/v1/notes/agent/{key}`.")]
+    note: Annotated[str, Meta(description="The key of the note that holds the value, for `/v1/notes/agent/{key}`.")]
 
 
 class StoredKeyAndValue(KeyAndValue, kw_only=True):
-    action: Annotated[Literal["created", "updated", "unchanged"], choices("What it did.", ("created", "updated", "unchanged"))]
+    action: Annotated[
+        Literal["created", "updated", "unchanged"], choices("What was done.", ("created", "updated", "unchanged"))
+    ]
 
 
 class Pairs(ResponseModel, kw_only=True):
@@ -101,12 +103,12 @@ _PAIR_EXAMPLE = {
 ROUTES = (
     Route(
         "GET", "/gateway/memory", get_pairs,
-        action=READ, scope=_SCOPE, summary="the caller's own memory, as keys and values",
+        action=READ, scope=_SCOPE, summary="return the caller's own memory as keys and values",
         params=GetPairs, answers=Pairs, answer_example={"memory": [_PAIR_EXAMPLE]}, for_model=True,
     ),
     Route(
         "POST", "/gateway/memory", store_pair,
-        action=WRITE, scope=_SCOPE, summary="keep a value under a key; the same again changes nothing",
+        action=WRITE, scope=_SCOPE, summary="store a value under a key; storing the same value again changes nothing",
         params=StorePair, reads=JSON, example={"key": "Deploy Steps", "value": "Deploy from main, on Tuesdays."},
         answers=StoredKeyAndValue, answer_example={**_PAIR_EXAMPLE, "action": "created"},
         replay=_REPLAY_STORED, for_model=True,

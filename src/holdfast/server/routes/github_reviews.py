@@ -15,15 +15,17 @@ from holdfast.server.route import JSON, AuthorizedRequest, Route
 
 
 class PostReview(RequestModel, kw_only=True):
-    owner: Annotated[str, Meta(description="Whose repository.", pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")]
-    repo: Annotated[str, Meta(description="Which one.", pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=100)]
-    pr_number: Annotated[int, Meta(description="The pull request.", ge=1, le=github.MAX_NUMBER)]
-    body: Annotated[str, Meta(description="What the review says.", min_length=1, max_length=65_000)]
+    owner: Annotated[str, Meta(description="The owner of the repository.", pattern="^[A-Za-z0-9][A-Za-z0-9-]{0,38}$")]
+    repo: Annotated[
+        str, Meta(description="The name of the repository.", pattern=r"^\.*[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=100)
+    ]
+    pr_number: Annotated[int, Meta(description="The number of the pull request.", ge=1, le=github.MAX_NUMBER)]
+    body: Annotated[str, Meta(description="The text of the review.", min_length=1, max_length=65_000)]
     event: Annotated[
-        Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"], choices("What it amounts to; otherwise a comment.", EVENTS)
+        Literal["COMMENT", "APPROVE", "REQUEST_CHANGES"], choices("The type of review. Default: `COMMENT`.", EVENTS)
     ] | UnsetType = UNSET  # fmt: skip
     again: Annotated[
-        bool, Meta(description="Post it even if this agent has reviewed the pull request before.")
+        bool, Meta(description="Post a review even if this agent has already reviewed the pull request.")
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -52,7 +54,7 @@ ROUTES = (
         "POST", "/github/review", post_review,
         is_slow=True,
         action="github.review", choose_action=_action, find_repository=_repository,
-        summary="post a review of a pull request, unless it was posted before",
+        summary="post a review of a pull request, unless this agent has already posted one",
         params=PostReview, reads=JSON,
         example={"owner": "acme", "repo": "shop", "pr_number": 7, "body": "Looks good.", "event": "APPROVE"},
         answers=Reviewed, replay=REPLAY_WHOLE, problems=("not_found", "unreached"),

@@ -39,7 +39,7 @@ from holdfast.server.route import ALL_SCOPES, JSON, NDJSON, READ, WRITE, Authori
 from holdfast.verbs.history import import_upload
 from holdfast.verbs.sessions import SessionSummary
 
-Client = Annotated[str, Meta(description="The program it was said in.", pattern=CLIENT_PATTERN)]
+Client = Annotated[str, Meta(description="The client program of the session.", pattern=CLIENT_PATTERN)]
 
 # One line, or the whole document: the program that wrote it decides what it says and how.
 TranscriptBody = dict[str, Any] | Annotated[list[Any], Meta(extra_json_schema={"items": {}})]
@@ -51,42 +51,44 @@ else:
 
 
 class NewTurn(RequestModel, kw_only=True):
-    role: Annotated[Literal["user", "assistant", "system", "tool"], choices("Who spoke.", ROLES)] | UnsetType = UNSET
-    text: Annotated[str, Meta(description="What was said, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
-    id: Annotated[str, Meta(description="Its own id.")] | UnsetType = UNSET
+    role: Annotated[Literal["user", "assistant", "system", "tool"], choices("The role of the speaker.", ROLES)] | UnsetType = (
+        UNSET
+    )
+    text: Annotated[str, Meta(description="The text, word for word.", extra_json_schema={"pattern": r"^[^\u0000]*$"})]
+    id: Annotated[str, Meta(description="The id of the turn.")] | UnsetType = UNSET
     speaker: Annotated[
-        str, Meta(description="Their name.", max_length=200, extra_json_schema={"pattern": f"{LINE_PATTERN}|^$"})
+        str, Meta(description="The name of the speaker.", max_length=200, extra_json_schema={"pattern": f"{LINE_PATTERN}|^$"})
     ] | UnsetType = UNSET  # fmt: skip
     time: Annotated[
-        str, Meta(description="When; may be empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
+        str, Meta(description="The time, or empty.", extra_json_schema={"anyOf": [*MOMENT, {"type": "string", "maxLength": 0}]})
     ] | UnsetType = UNSET  # fmt: skip
 
 
 class LogTurns(ScopedRequest, kw_only=True):
-    turns: Annotated[list[NewTurn], Meta(description="What was said, in its order.", max_length=10_000)]
+    turns: Annotated[list[NewTurn], Meta(description="The turns, in order.", max_length=10_000)]
     client: Client | UnsetType = UNSET
     scope: WriteScope | UnsetType = UNSET
     redact: Redact | UnsetType = UNSET
 
 
 class ExpandTurn(OtherAgentRequest, kw_only=True):
-    of: Annotated[str, Meta(description="The citation that a hit shows, or a turn's id.", min_length=1)]
-    before: Annotated[int, Meta(description="So many turns before it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
-    after: Annotated[int, Meta(description="So many turns after it; otherwise 3.", ge=0, le=1000)] | UnsetType = UNSET
+    of: Annotated[str, Meta(description="The citation of a hit, or the id of a turn.", min_length=1)]
+    before: Annotated[int, Meta(description="Number of turns before it. Default: 3.", ge=0, le=1000)] | UnsetType = UNSET
+    after: Annotated[int, Meta(description="Number of turns after it. Default: 3.", ge=0, le=1000)] | UnsetType = UNSET
 
 
 class ImportTranscript(ScopedRequest, kw_only=True):
     client: Annotated[
-        str, Meta(description="The program it is of; otherwise told by how it is written.", pattern=CLIENT_PATTERN)
+        str, Meta(description="The program that wrote the transcript. Default: detected.", pattern=CLIENT_PATTERN)
     ] | UnsetType = UNSET  # fmt: skip
     written: Annotated[
         TranscriptFormat,
-        choices("How it is written, if not as that program's own.", tuple(all_dialects())),
+        choices("The format of the transcript. Default: that of `client`.", tuple(all_dialects())),
     ] | UnsetType = UNSET  # fmt: skip
     name: Annotated[
         str,
         Meta(
-            description="The file's name: a session that no line names goes by it.", pattern="^[^/\\x00-\\x1f]{1,200}$"
+            description="The name of the file. It names the session if no line does.", pattern="^[^/\\x00-\\x1f]{1,200}$"
         ),
     ] | UnsetType = UNSET  # fmt: skip
     scope: WriteScope = "project"
@@ -99,10 +101,10 @@ class NameSession(OtherAgentRequest, kw_only=True):
 
 class ListSessions(ScopedRequest, kw_only=True):
     match: Annotated[
-        str, Meta(description="Only those with this in the name of their scope, client or session.", max_length=200)
+        str, Meta(description="Only sessions with this text in the name of their scope, client or session.", max_length=200)
     ] | UnsetType = UNSET  # fmt: skip
     everywhere: Annotated[
-        bool, Meta(description="Of every agent, project and session; a person's to ask, and takes `agents.manage` too.")
+        bool, Meta(description="Include every agent, project and session. Operator only; also needs `agents.manage`.")
     ] | UnsetType = UNSET  # fmt: skip
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
@@ -200,37 +202,38 @@ def restore_session(request: AuthorizedRequest, params: NameSession) -> Logged:
 ROUTES = (
     Route(
         "POST", "/v1/history", log_turns,
-        action=WRITE, scope="project", summary="keep what was said in a session, word for word and once",
+        action=WRITE, scope="project",
+        summary="store turns of a session word for word; turns that are already stored are skipped",
         params=LogTurns, reads=JSON,
         example={"turns": [{"role": "user", "text": "We deploy on Tuesdays."}], "session": "7f3a", "scope": "agent"},
         answers=Logged, replay=REPLAY_WHOLE, verbs=("log",),
     ),
     Route(
         "GET", "/v1/history", expand_turn,
-        action=READ, scope=ALL_SCOPES, summary="what was said around a turn, by its citation or id",
+        action=READ, scope=ALL_SCOPES, summary="return the turns around a turn, by its citation or id",
         params=ExpandTurn, answers=Turns, may_name_agent=True, problems=("not_found",), verbs=("expand",),
     ),
     Route(
         "GET", "/v1/history/sessions", list_sessions,
-        action=READ, scope=ALL_SCOPES, summary="the sessions whose transcripts are kept, the last changed first",
+        action=READ, scope=ALL_SCOPES, summary="list sessions with a stored transcript, most recently changed first",
         params=ListSessions, answers=SessionPage,
     ),
     Route(
         "POST", "/v1/history/import", import_transcript,
-        action=WRITE, scope="project", summary="keep the turns of another program's transcript, sent as it is",
+        action=WRITE, scope="project", summary="import another program's transcript, sent unchanged",
         params=ImportTranscript, reads=NDJSON, line=TranscriptBody,
         example={"role": "user", "content": "We deploy on Tuesdays."},
         answers=ImportedSessions, replay=REPLAY_WHOLE, verbs=("import_history",),
     ),
     Route(
         "POST", "/v1/history/forget", forget_session,
-        action=WRITE, scope=ALL_SCOPES, summary="put the transcript of a session in the trash, for 30 days",
+        action=WRITE, scope=ALL_SCOPES, summary="move the transcript of a session to the trash; it can be restored for 30 days",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
         answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, verbs=("forget_session",),
     ),
     Route(
         "POST", "/v1/history/restore", restore_session,
-        action=WRITE, scope=ALL_SCOPES, summary="bring back the transcript of a session that was forgotten",
+        action=WRITE, scope=ALL_SCOPES, summary="restore a forgotten transcript of a session",
         params=NameSession, reads=JSON, example={"session": "7f3a"},
         answers=Logged, may_name_agent=True, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("restore_session",),
     ),

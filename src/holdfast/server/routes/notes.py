@@ -67,14 +67,14 @@ _PARTS = ("trash", "archive")
 NoteText = Annotated[
     str,
     Meta(
-        description="What to remember. At most 64 KiB, unless set otherwise.", min_length=1,
+        description="The text. At most 64 KiB, unless `notes.max_bytes` says otherwise.", min_length=1,
         extra_json_schema={"pattern": TEXT_PATTERN},
     ),
 ]  # fmt: skip
-NoteType = Annotated[TypeName, choices("What it is; otherwise about the project.", TYPES)]
-ValidFrom = Annotated[str, moment("True from this day on, if not from now.")]
-ValidTo = Annotated[str, moment("True until this day; afterwards kept, but no longer recalled.")]
-Pinned = Annotated[bool, Meta(description="Brief it first and never archive it.")]
+NoteType = Annotated[TypeName, choices("The type of the note. Default: `project`.", TYPES)]
+ValidFrom = Annotated[str, moment("The time from which it is true. Default: now.")]
+ValidTo = Annotated[str, moment("The time until which it is true. Afterwards it is kept but not recalled.")]
+Pinned = Annotated[bool, Meta(description="Show it first in briefings and never archive it.")]
 
 
 class NotePath(OtherAgentRequest, kw_only=True):
@@ -94,11 +94,11 @@ class _Content(ScopedRequest, kw_only=True):
     origin: AgentOrigin | UnsetType = UNSET
     made_from: MadeFrom | UnsetType = UNSET
     redact: Redact | UnsetType = UNSET
-    again: Annotated[bool, Meta(description="Keep it although it was purged; a person's to say.")] | UnsetType = UNSET
+    again: Annotated[bool, Meta(description="Store it although the same text was purged. Operator only.")] | UnsetType = UNSET
     allow_secret: Annotated[
         str,
         Meta(
-            description="Why a secret in it is to be kept; a person's to say.", max_length=500,
+            description="The reason to store a text with a secret. Operator only.", max_length=500,
             extra_json_schema={"pattern": LINE_PATTERN},
         ),
     ] | UnsetType = UNSET  # fmt: skip
@@ -134,11 +134,11 @@ class ListNotes(OtherAgentRequest, kw_only=True):
     source: Annotated[
         str,
         Meta(
-            description="Only what came from it, be it by way of other notes.", min_length=1,
+            description="Only notes from this source, including notes derived from them.", min_length=1,
             extra_json_schema={"pattern": PRINTABLE_PATTERN},
         ),
     ] | UnsetType = UNSET  # fmt: skip
-    archived: Annotated[bool, Meta(description="The archived notes instead.")] | UnsetType = UNSET
+    archived: Annotated[bool, Meta(description="List archived notes instead of current notes.")] | UnsetType = UNSET
     everywhere: Everywhere | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
@@ -151,9 +151,10 @@ class ListVersions(NotePath, kw_only=True):
 
 class ListTrash(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
-    part: Annotated[Literal["trash", "archive"], choices("Only what was forgotten, or only archived.", _PARTS)] | UnsetType = (
-        UNSET
-    )
+    part: (
+        Annotated[Literal["trash", "archive"], choices("Only forgotten (`trash`) or only archived (`archive`) notes.", _PARTS)]
+        | UnsetType
+    ) = UNSET
     everywhere: Everywhere | UnsetType = UNSET
     limit: PageLimit = PAGE_LIMIT
     cursor: PageCursor = ""
@@ -162,7 +163,7 @@ class ListTrash(OtherAgentRequest, kw_only=True):
 class EmptyTrash(OtherAgentRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
     older_than_days: Annotated[
-        int, Meta(description="Only what has been in the trash for so many days; 0 for all of it.", ge=0, le=36_500)
+        int, Meta(description="Only notes that are in the trash for at least this many days. 0: all.", ge=0, le=36_500)
     ] = 0  # fmt: skip
     everywhere: Everywhere | UnsetType = UNSET
 
@@ -172,7 +173,7 @@ class RestoreNote(NotePath, kw_only=True):
 
 
 class ClearScope(ScopedRequest, kw_only=True):
-    scope: Annotated[ScopeName, choices("Whose notes.", SCOPES)]
+    scope: Annotated[ScopeName, choices("The scope to clear.", SCOPES)]
 
 
 class NotePage(ResponseModel, kw_only=True):
@@ -236,7 +237,7 @@ def _as_precondition() -> Iterator[None]:
 def forget_note(request: AuthorizedRequest, params: NotePath) -> Forgotten:
     expected = _expected_version(request, params)
     if request.header("if-none-match") == "*":
-        raise Problem("precondition", "only what is there can be forgotten", "Leave If-None-Match out")
+        raise Problem("precondition", "`If-None-Match: *` cannot be used to forget a note", "Remove If-None-Match")
     with _as_precondition():
         return request.memory.forget(params.key, scope=params.scope, expected=expected)
 
@@ -301,9 +302,11 @@ def _expected_version(request: AuthorizedRequest, params: NotePath | PutNote) ->
     etags = [etag.strip().removeprefix("W/").strip('"') for etag in named.split(",")]
     current = _current_version(request, params)
     if named == "*" and current is None:
-        raise Problem("precondition", "there is no such note", "Leave If-Match out to make one")
+        raise Problem("precondition", "there is no such note", "Remove If-Match to create it")
     if named != "*" and (current is None or current not in etags):
-        raise Problem("precondition", "it is another version by now, or gone", "Read it again")
+        raise Problem(
+            "precondition", "the note was changed or deleted since you read it", "Read it again and send its new ETag"
+        )
     return None if named == "*" else current
 
 
@@ -330,32 +333,32 @@ _STORED_EXAMPLE = {"action": "created", "note": _NOTE_EXAMPLE, "redacted": []}
 ROUTES = (
     Route(
         "GET", "/v1/notes", list_notes,
-        action=READ, scope=ALL_SCOPES, summary="the notes you may see, newest first, pinned ones before",
+        action=READ, scope=ALL_SCOPES, summary="list notes you may read: pinned notes first, then newest first",
         params=ListNotes, answers=NotePage, answer_example={"notes": [_NOTE_EXAMPLE], "next": None}, may_name_agent=True,
         verbs=("list",),
     ),
     Route(
         "POST", "/v1/notes", store_note,
-        action=WRITE, scope="project", summary="keep a text; on a key that exists it becomes the current version",
+        action=WRITE, scope="project", summary="store a note; if the key exists, the text becomes its current version",
         params=StoreNote, reads=JSON, example={"text": "Use pytest.", "key": "testing", "scope": "agent"},
         answers=Stored, status=201, other_status=200, answer_example=_STORED_EXAMPLE, replay=_REPLAY_STORED, verbs=("store",),
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}", get_note,
-        action=READ, scope="project", summary="one note, as it is or as it was",
+        action=READ, scope="project", summary="return a note, current or as it was at a given time",
         params=GetNote, answers=Note, answer_example=_NOTE_EXAMPLE, has_etag=True, problems=("not_found",),
         may_name_agent=True, verbs=("get",),
     ),
     Route(
         "PUT", "/v1/notes/{scope}/{key}", put_note,
-        action=WRITE, scope="project", summary="write one note; with If-Match only over the version you saw",
+        action=WRITE, scope="project", summary="create or replace a note; with If-Match, only if it still is that version",
         params=PutNote, reads=JSON, example={"text": "Use pytest."},
         answers=Stored, other_status=201, answer_example=_STORED_EXAMPLE, has_etag=True, replay=_REPLAY_STORED,
         may_name_agent=True,
     ),
     Route(
         "DELETE", "/v1/notes/{scope}/{key}", forget_note,
-        action=WRITE, scope="project", summary="put a note in the trash; it can be restored for 30 days",
+        action=WRITE, scope="project", summary="move a note to the trash; it can be restored for 30 days",
         params=NotePath, answers=Forgotten, has_etag=True, replay=REPLAY_WHOLE, may_name_agent=True, verbs=("forget",),
         answer_example={
             "deleted": True, "key": "testing", "scope": {"kind": "agent", "id": "reviewer"},
@@ -364,31 +367,31 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/notes/{scope}/{key}/history", list_versions,
-        action=READ, scope="project", summary="every version of a note, newest first",
+        action=READ, scope="project", summary="list the versions of a note, newest first",
         params=ListVersions, answers=VersionPage, problems=("not_found",), may_name_agent=True, verbs=("history",),
     ),
     Route(
         "POST", "/v1/notes/{scope}/{key}/restore", restore_note,
-        action=WRITE, scope="project", summary="bring back what was forgotten or archived",
+        action=WRITE, scope="project", summary="restore a forgotten or archived note",
         params=RestoreNote, reads=JSON, example={}, answers=Note, replay=REPLAY_NOTE, problems=("not_found",),
         may_name_agent=True, verbs=("restore",),
     ),
     Route(
         "POST", "/v1/clear", clear_scope,
-        action=WRITE, scope="project", summary="put every note of a scope in the trash, from where each can be restored",
+        action=WRITE, scope="project", summary="move all notes of a scope to the trash; each can be restored for 30 days",
         params=ClearScope, reads=JSON, example={"scope": "session"},
         answers=Cleared, answer_example={"cleared": 3, "beyond_reach": []}, replay=REPLAY_WHOLE, verbs=("clear",),
     ),
     Route(
         "GET", "/v1/trash", list_trash,
-        action=READ, scope=ALL_SCOPES, summary="what was forgotten or archived and can be restored",
+        action=READ, scope=ALL_SCOPES, summary="list forgotten and archived notes that can be restored",
         params=ListTrash, answers=TrashPage, may_name_agent=True, verbs=("trash",),
     ),
     Route(
         "POST", "/v1/trash/empty", empty_trash,
         is_slow=True,
         action="memory.purge", scope=ALL_SCOPES,
-        summary="erase what is in the trash, so that it cannot be restored; a person's to do",
+        summary="permanently delete the contents of the trash; operator only",
         params=EmptyTrash, reads=JSON, example={"older_than_days": 7}, answers=Emptied,
         answer_example={"notes": 3, "sessions": 0}, may_name_agent=True, replay=REPLAY_WHOLE,
     ),

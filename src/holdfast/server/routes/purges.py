@@ -30,7 +30,7 @@ _PURGE = "memory.purge"
 class PurgeNote(OtherAgentRequest, kw_only=True):
     scope: NoteScope
     key: Key
-    transcripts: Annotated[bool, Meta(description="Also the turns of sessions that say it.")] | UnsetType = UNSET
+    transcripts: Annotated[bool, Meta(description="Also purge transcript turns that contain the text.")] | UnsetType = UNSET
 
 
 class Purge(OtherAgentRequest, kw_only=True):
@@ -38,18 +38,20 @@ class Purge(OtherAgentRequest, kw_only=True):
         "if": {"required": ["text"]}, "then": {"not": {"required": ["session"]}}, "else": {"required": ["session"]},
     }  # fmt: skip
     session: Annotated[
-        str, Meta(description="The session whose transcript is to go.", min_length=1, max_length=500)
+        str, Meta(description="The session whose transcript is purged.", min_length=1, max_length=500)
     ] | UnsetType = UNSET  # fmt: skip
-    client: Annotated[str, Meta(description="Only as kept from this program.", pattern=CLIENT_PATTERN)] | UnsetType = UNSET
+    client: (
+        Annotated[str, Meta(description="Only the transcript from this client program.", pattern=CLIENT_PATTERN)] | UnsetType
+    ) = UNSET
     text: Annotated[
         str,
         Meta(
-            description="The text, 12 characters or more, in every scope; the operator's alone.", min_length=1,
+            description="A text of at least 12 characters, purged in every scope. Operator only.", min_length=1,
             extra_json_schema={"minLength": 12, "pattern": TEXT_PATTERN},
         ),
     ] | UnsetType = UNSET  # fmt: skip
     files: Annotated[
-        bool, Meta(description="With a text: also in files of agents, where a mark takes its place.")
+        bool, Meta(description="With `text`: also replace it in files of agents with a mark.")
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -59,7 +61,7 @@ class ListReceipts(OtherAgentRequest, kw_only=True):
 
 
 class GetReceipt(OtherAgentRequest, kw_only=True):
-    id: Annotated[str, Meta(description="Its id.", pattern="^[0-9A-Za-z]{1,40}$")]
+    id: Annotated[str, Meta(description="The id of the receipt.", pattern="^[0-9A-Za-z]{1,40}$")]
 
 
 class ReceiptPage(ResponseModel, kw_only=True):
@@ -73,8 +75,8 @@ def purge_note(request: AuthorizedRequest, params: PurgeNote) -> Receipt:
 
 def purge(request: AuthorizedRequest, params: Purge) -> Receipt:
     if params.text is not UNSET and not request.caller.is_person:
-        fix = "The operator does it; you may purge a note or a session of yours"
-        raise Refused("only a person may purge a text wherever it stands, since that reaches every scope", fix)
+        fix = "Purge one of your notes or sessions, or ask the operator"
+        raise Refused("only the operator may purge a text in every scope", fix)
     return request.memory.purge(**params.given("session", "client", "text", "files"))
 
 
@@ -86,7 +88,7 @@ def list_receipts(request: AuthorizedRequest, params: ListReceipts) -> ReceiptPa
 def get_receipt(request: AuthorizedRequest, params: GetReceipt) -> Receipt:
     found = request.memory.receipts(params.id)
     if not found:  # memory is disabled
-        raise NotFound("no such receipt", "GET /v1/receipts lists those you may see")
+        raise NotFound("there is no such receipt", "`GET /v1/receipts` lists the receipts you may see")
     return found[0]
 
 
@@ -111,26 +113,26 @@ ROUTES = (
     Route(
         "POST", "/v1/notes/{scope}/{key}/purge", purge_note,
         is_slow=True,
-        action=_PURGE, scope="project", summary="remove a note for good, everywhere, with a receipt",
+        action=_PURGE, scope="project", summary="permanently delete a note everywhere, and return a receipt",
         params=PurgeNote, reads=JSON, example={}, answers=Receipt, answer_example=_RECEIPT_EXAMPLE,
         may_name_agent=True, replay=_REPLAY_RECEIPT, verbs=("purge",),
     ),
     Route(
         "POST", "/v1/purge", purge,
         is_slow=True,
-        action=_PURGE, scope=ALL_SCOPES, summary="remove a session's transcript for good, or a text wherever it stands",
+        action=_PURGE, scope=ALL_SCOPES, summary="permanently delete a session's transcript, or a text wherever it occurs",
         params=Purge, reads=JSON, example={"text": "The harbour office moves in May.", "files": True},
         answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True, replay=_REPLAY_RECEIPT, verbs=("purge",),
     ),
     Route(
         "GET", "/v1/receipts", list_receipts,
-        action=_PURGE, scope=ALL_SCOPES, summary="what was purged, newest first, and not a word of it",
+        action=_PURGE, scope=ALL_SCOPES, summary="list receipts of purges, newest first; they do not contain the purged text",
         params=ListReceipts, answers=ReceiptPage, answer_example={"receipts": [_RECEIPT_EXAMPLE], "next": None},
         may_name_agent=True, verbs=("receipts",),
     ),
     Route(
         "GET", "/v1/receipts/{id}", get_receipt,
-        action=_PURGE, scope=ALL_SCOPES, summary="one receipt",
+        action=_PURGE, scope=ALL_SCOPES, summary="return a receipt",
         params=GetReceipt, answers=Receipt, answer_example=_RECEIPT_EXAMPLE, may_name_agent=True,
         problems=("not_found",), verbs=("receipts",),
     ),

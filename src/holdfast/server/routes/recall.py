@@ -25,11 +25,9 @@ from holdfast.server.route import ALL_SCOPES, JSON, READ, AuthorizedRequest, Rou
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.read import Piece, Snippet
 
-Limit = Annotated[int, Meta(description="At most so many; otherwise 10.", ge=1, le=100)]
-LineNumber = Annotated[int, Meta(description="First line, from 1.", ge=1, le=10**9)]
-Amount = Annotated[
-    int | None, Meta(description="null where it is not told: what is counted over the whole home is the operator's to know.")
-]
+Limit = Annotated[int, Meta(description="Maximum number of hits. Default: 10.", ge=1, le=100)]
+LineNumber = Annotated[int, Meta(description="The first line; 1 is the first of the file.", ge=1, le=10**9)]
+Amount = Annotated[int | None, Meta(description="Null if not shown: totals of the whole home are shown to the operator only.")]
 
 
 class Recall(OtherAgentRequest, kw_only=True):
@@ -38,12 +36,13 @@ class Recall(OtherAgentRequest, kw_only=True):
         "else": {"properties": {"query": {"pattern": r"\S"}}, "required": ["query"]},
     }
     query: Annotated[
-        str, Meta(description="What you want to know, in plain words. May be empty with mode recent.", max_length=10_000)
+        str, Meta(description="The question in plain words. May be empty with mode `recent`.", max_length=10_000)
     ] = ""  # fmt: skip
     scope: Annotated[
         Literal["session", "project", "agent", "global", "all"],
         choices(
-            "Only there; otherwise everything you may see. `all` is the operator's: every scope of the home.", (*SCOPES, "all")
+            "Only this scope. Default: every scope you may read. `all` (operator only): every scope of the home.",
+            (*SCOPES, "all"),
         ),
     ] | UnsetType = UNSET  # fmt: skip
     type: FilterType | UnsetType = UNSET
@@ -53,30 +52,30 @@ class Recall(OtherAgentRequest, kw_only=True):
     known_at: KnownAt | UnsetType = UNSET
     mode: Annotated[
         Literal["hybrid", "keyword", "semantic", "recent"],
-        choices("How to look. Otherwise hybrid: by words and by meaning.", MODES),
+        choices("The search mode. Default: `hybrid`, by words and by meaning.", MODES),
     ] | UnsetType = UNSET  # fmt: skip
     sort: Annotated[
-        Literal["relevance", "recency", "usage"], choices("What comes first. Otherwise relevance.", SORTS)
+        Literal["relevance", "recency", "usage"], choices("The order of hits. Default: `relevance`.", SORTS)
     ] | UnsetType = UNSET  # fmt: skip
     kind: Annotated[
         Literal["note", "file", "turn", "fact"],
-        choices("Only notes, files, facts, or turns of earlier sessions.", tuple(PARTS)),
+        choices("Only notes, files, transcript turns or facts.", tuple(PARTS)),
     ] | UnsetType = UNSET  # fmt: skip
-    now: Annotated[str, moment("When it is, for questions such as `last week`.")] | UnsetType = UNSET
+    now: Annotated[str, moment("The current time, for questions such as `last week`. Default: now.")] | UnsetType = UNSET
     explain: Annotated[
-        bool, Meta(description="Why each hit is where it is; with mode recent its date alone says.")
+        bool, Meta(description="Explain the rank of each hit. With mode `recent` only the date decides.")
     ] | UnsetType = UNSET  # fmt: skip
     archived: Annotated[
-        bool, Meta(description="Only archived notes, or with false none of them; otherwise both, archived ones lower.")
+        bool, Meta(description="true: only archived notes. false: none. Default: both, archived notes ranked lower.")
     ] | UnsetType = UNSET  # fmt: skip
 
 
 class Search(ScopedRequest, kw_only=True):
-    query: Annotated[str, Meta(description="What to look for.", min_length=1, max_length=10_000)]
+    query: Annotated[str, Meta(description="The words to search for.", min_length=1, max_length=10_000)]
     limit: Limit | UnsetType = UNSET
     mode: Annotated[
         Literal["hybrid", "keyword", "semantic"],
-        choices("How to look. Otherwise hybrid: by words and by meaning.", SEARCH_MODES),
+        choices("The search mode. Default: `hybrid`, by words and by meaning.", SEARCH_MODES),
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -84,33 +83,38 @@ class Read(ScopedRequest, kw_only=True):
     path: Annotated[
         str,
         Meta(
-            description="The path, as hits cite it.", min_length=1, max_length=1024,
+            description="The path, as hits show it.", min_length=1, max_length=1024,
             extra_json_schema={"pattern": PATH_PATTERN},
         ),
     ]  # fmt: skip
     first_line: LineNumber = msgspec.field(name="from", default=1)
-    lines: Annotated[int, Meta(description="So many lines.", ge=1, le=10**9)] | UnsetType = UNSET
+    lines: Annotated[int, Meta(description="Number of lines.", ge=1, le=10**9)] | UnsetType = UNSET
 
 
 class MakeBrief(ScopedRequest, kw_only=True):
     prompt: Annotated[
-        str, Meta(description="What bears on this and was not shown to the session yet.", max_length=100_000)
+        str, Meta(description="Return notes relevant to this prompt that the session has not seen yet.", max_length=100_000)
     ] | UnsetType = UNSET  # fmt: skip
-    again: Annotated[bool, Meta(description="Also what was shown to the session.")] | UnsetType = UNSET
-    cap: Annotated[int, Meta(description="At most so many characters.", ge=750, le=9000)] | UnsetType = UNSET
-    explain: Annotated[bool, Meta(description="Why each note is in or out; not counted as shown.")] | UnsetType = UNSET
+    again: Annotated[bool, Meta(description="Include notes that the session has already seen.")] | UnsetType = UNSET
+    cap: Annotated[int, Meta(description="Maximum number of characters.", ge=750, le=9000)] | UnsetType = UNSET
+    explain: (
+        Annotated[bool, Meta(description="Explain why each note is included or left out. Nothing is recorded as shown.")]
+        | UnsetType
+    ) = UNSET
     mode: Annotated[
-        Literal["keyword", "hybrid"], choices("With a prompt: how to look.", ("keyword", "hybrid"))
+        Literal["keyword", "hybrid"], choices("With `prompt`: the search mode.", ("keyword", "hybrid"))
     ] | UnsetType = UNSET  # fmt: skip
     remember: Annotated[
-        bool, Meta(description="Whether to remember what this session was shown; otherwise yes.")
+        bool, Meta(description="Record what this session was shown. Default: true.")
     ] | UnsetType = UNSET  # fmt: skip
 
 
 class GetStatus(ScopedRequest, kw_only=True):
     whole: Annotated[
         bool,
-        Meta(description="To the operator, of the whole home; otherwise yes. Nobody else is told of more than their scopes."),
+        Meta(
+            description="For the operator: count the whole home. Default: true. Other callers see counts of their scopes only."
+        ),
     ] = True
 
 
@@ -162,29 +166,30 @@ def status(request: AuthorizedRequest, params: GetStatus) -> dict[str, Any]:
 ROUTES = (
     Route(
         "POST", "/v1/recall", recall,
-        action=READ, scope=ALL_SCOPES, summary="find what is known about something",
+        action=READ, scope=ALL_SCOPES, summary="search notes, files, facts and transcripts by meaning and by words",
         params=Recall, reads=JSON, example={"query": "which test runner", "mode": "keyword"},
         answers=Answer, may_name_agent=True, verbs=("recall",),
         answer_example={"hits": [], "mode": "keyword", "degraded": False, "reason": "", "disabled": False},
     ),
     Route(
         "POST", "/v1/search", search,
-        action=READ, scope=ALL_SCOPES, summary="pieces of notes and files that match: path, lines, score, snippet",
+        action=READ, scope=ALL_SCOPES, summary="search notes and files; return path, lines, score and snippet of each hit",
         params=Search, reads=JSON, example={"query": "pytest"}, answers=SearchResults, verbs=("search",),
     ),
     Route(
         "GET", "/v1/read", read,
-        action=READ, scope=ALL_SCOPES, summary="a piece of a file by the path that hits show; a missing one is empty text",
+        action=READ, scope=ALL_SCOPES,
+        summary="read lines of a file by the path that hits show; a missing file is an empty text",
         params=Read, answers=Piece, verbs=("read",),
     ),
     Route(
         "POST", "/v1/brief", brief,
-        action=READ, scope=ALL_SCOPES, summary="what an agent is told when it starts, or with a prompt",
+        action=READ, scope=ALL_SCOPES, summary="return the briefing that an agent is shown at session start or with a prompt",
         params=MakeBrief, reads=JSON, example={"cap": 3000}, answers=Brief, for_model=True, verbs=("brief",),
     ),
     Route(
         "GET", "/v1/status", status,
-        action=READ, scope=ALL_SCOPES, summary="how much there is in the scopes you may see",
+        action=READ, scope=ALL_SCOPES, summary="count notes, facts, sessions and turns in the scopes you may read",
         params=GetStatus, answers=Status, verbs=("status",),
     ),
 )  # fmt: skip

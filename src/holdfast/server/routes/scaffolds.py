@@ -1,4 +1,4 @@
-"""Template trees for an agent's own files, and what an agent that keeps continuity reads when it starts."""
+"""Template trees for an agent's own files, and return the start-up text of an agent, composed from its own files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     _AnyScaffold = str
 else:
     _AnyScaffold = Literal[tuple(list_scaffolds())]
-ScaffoldName = Annotated[_AnyScaffold, choices("Which one.", tuple(list_scaffolds()))]
+ScaffoldName = Annotated[_AnyScaffold, choices("The scaffold.", tuple(list_scaffolds()))]
 
 
 class MakeScaffold(ScopedRequest, kw_only=True):
     name: ScaffoldName
-    scope: Annotated[ScopeName, choices("Whose tree; otherwise the agent's own.", SCOPES)] = "agent"
+    scope: Annotated[ScopeName, choices("The scope of the files. Default: `agent`.", SCOPES)] = "agent"
 
 
 class MakeBoot(ScopedRequest, kw_only=True):
     scope: ReadScope | UnsetType = UNSET
     cap: Annotated[
-        int, Meta(description="At most so many characters; otherwise 6000.", ge=1500, le=9000)
+        int, Meta(description="Maximum number of characters. Default: 6000.", ge=1500, le=9000)
     ] | UnsetType = UNSET  # fmt: skip
     scaffolds: Annotated[
         list[ScaffoldName],
-        Meta(description="Made first where they are missing; takes `agent.memory.write` too.", max_length=16),
+        Meta(description="Scaffolds to create first if they are missing. Also needs `agent.memory.write`.", max_length=16),
     ] | UnsetType = UNSET  # fmt: skip
 
 
@@ -54,13 +54,13 @@ def make_boot(request: AuthorizedRequest, params: MakeBoot) -> Boot:
 ROUTES = (
     Route(
         "POST", "/v1/scaffold", make_scaffold,
-        action=WRITE, scope="agent", summary="put a tree of template files where they are missing; nothing is written over",
+        action=WRITE, scope="agent", summary="create the template files of a scaffold; existing files are not changed",
         params=MakeScaffold, reads=JSON, example={"name": "wiki", "scope": "agent"},
         answers=Scaffolded, replay=REPLAY_WHOLE, verbs=("scaffold",),
     ),
     Route(
         "POST", "/v1/boot", make_boot,
-        action=READ, scope=ALL_SCOPES, summary="what an agent that keeps continuity reads when it starts",
+        action=READ, scope=ALL_SCOPES, summary="return the start-up text of an agent, composed from its own files",
         params=MakeBoot, reads=JSON, example={"cap": 3000}, answers=Boot, for_model=True, verbs=("boot",),
     ),
 )  # fmt: skip

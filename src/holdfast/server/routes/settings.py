@@ -19,16 +19,16 @@ _WHERE = "the request"
 
 
 class ChangeSetting(RequestModel, kw_only=True):
-    name: Annotated[str, Meta(description="Its name, such as lock.seconds.", pattern="^[a-z_]+[.][a-z_]+$")]
+    name: Annotated[str, Meta(description="The name of the setting, such as lock.seconds.", pattern="^[a-z_]+[.][a-z_]+$")]
     value: Annotated[
         str,
-        Meta(description="Its value; a list as words with commas. Without it, the default applies again.", max_length=2000),
+        Meta(description="The value; separate list items with commas. Leave it out to restore the default.", max_length=2000),
     ] | UnsetType = UNSET  # fmt: skip
 
 
 class SettingList(ResponseModel, kw_only=True):
     settings: list[SettingValue]
-    may_change: Annotated[bool, Meta(description="Whether a request may change those that are not `at_the_machine`.")]
+    may_change: Annotated[bool, Meta(description="Whether requests may change settings that are not `at_the_machine`.")]
 
 
 def list_settings(request: AuthorizedRequest, params: RequestModel) -> SettingList:
@@ -43,9 +43,9 @@ def change_setting(request: AuthorizedRequest, params: ChangeSetting) -> Setting
     gateway = request.gateway
     now = _find(request, params.name)
     if now.at_the_machine:
-        raise Refused(f"{now.name} is changed at the machine of the gateway only", "Change it in config.toml there")
+        raise Refused(f"{now.name} can only be changed on the server's machine", "Change it in config.toml there")
     if gateway.config().store:
-        raise Refused("a gateway on PostgreSQL has its settings at its machine", "Change it in config.toml there")
+        raise Refused("a server on PostgreSQL does not change settings over HTTP", "Change config.toml on the server's machine")
     if now.source not in ("default", settings.FILE_NAME):
         raise Refused(f"{now.name} is set by {now.source}, which overrides config.toml", "Change it there")
     setting = config.find_setting(now.name)
@@ -61,7 +61,7 @@ def _check_value(setting: config.Setting, value: str | None) -> None:
         if value is not None:
             config.parse_value(setting, value, _WHERE)
     except ConfigError as error:
-        raise UsageError(str(error.text).removeprefix(f"{_WHERE}: "), "Send a value that fits") from None
+        raise UsageError(str(error.text).removeprefix(f"{_WHERE}: "), "Send a valid value") from None
 
 
 def _find(request: AuthorizedRequest, name: str) -> SettingValue:
@@ -75,7 +75,7 @@ def _check_own_tenant(request: AuthorizedRequest) -> None:
     """Raise `Denied` for the operator of another tenant: these settings are about every tenant."""
     gateway = request.gateway
     if gateway.config_of(request.caller) != gateway.config():
-        raise Denied("the settings of this process are about every tenant", "Whoever runs it changes them")
+        raise Denied("settings apply to all tenants of this server", "Ask the administrator of the server")
 
 
 _EXAMPLE = {
@@ -88,12 +88,12 @@ _EXAMPLE = {
 ROUTES = (
     Route(
         "GET", "/v1/settings", list_settings,
-        action=_MANAGE, summary="every setting with its value and where that comes from; secrets are masked",
+        action=_MANAGE, summary="list settings with their values and where each value comes from; secrets are masked",
         answers=SettingList, answer_example={"settings": [_EXAMPLE], "may_change": True},
     ),
     Route(
         "PUT", "/v1/settings/{name}", change_setting,
-        action=_MANAGE, summary="change a setting in config.toml, or remove it from there",
+        action=_MANAGE, summary="change a setting in config.toml, or remove it to restore the default",
         params=ChangeSetting, reads=JSON, example={"value": "60"}, answers=SettingValue, answer_example=_EXAMPLE,
         replay=REPLAY_WHOLE, problems=("not_found",),
     ),

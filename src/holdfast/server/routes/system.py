@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 
 
 class GetProblem(RequestModel, kw_only=True):
-    code: Annotated[str, Meta(description="The code.", pattern="^[a-z_]+$")]
+    code: Annotated[str, Meta(description="The code of the problem.", pattern="^[a-z_]+$")]
 
 
 class Health(ResponseModel, kw_only=True):
     status: str
 
 
-_Percentile = Annotated[
-    float | None, Meta(description="Estimated milliseconds, 5000 if longer; null without requests.")
-]
+_Percentile = Annotated[float | None, Meta(description="Estimated milliseconds, at most 5000; null if there were no requests.")]
 
 
 class TrafficPoint(ResponseModel, kw_only=True):
-    time: Annotated[Timestamp, Meta(description="The end of the time it covers.")]
-    seconds: Annotated[float, Meta(description="The length of the time it covers, usually 10.")]
-    succeeded: Annotated[int, Meta(description="Answers with a status below 400.")]
-    client_errors: Annotated[int, Meta(description="Answers with a status from 400 to 499.")]
-    server_errors: Annotated[int, Meta(description="Answers with a status from 500 on.")]
+    time: Annotated[Timestamp, Meta(description="The end of the interval.")]
+    seconds: Annotated[float, Meta(description="The length of the interval in seconds, usually 10.")]
+    succeeded: Annotated[int, Meta(description="Responses with a status below 400.")]
+    client_errors: Annotated[int, Meta(description="Responses with a status from 400 to 499.")]
+    server_errors: Annotated[int, Meta(description="Responses with a status of 500 or above.")]
     p50_ms: _Percentile
     p95_ms: _Percentile
 
@@ -75,7 +73,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 def _check_tenant(request: AuthorizedRequest) -> None:
     """Raise for callers of another tenant than the gateway's own."""
     if not request.gateway.is_own_tenant(request.caller):
-        raise Denied("what this process counts is about every tenant", "Whoever runs it asks with a token of their own")
+        raise Denied("metrics cover all tenants of this server", "Use a token of the server's own tenant")
 
 
 async def get_health(request: Request) -> Health:
@@ -103,7 +101,7 @@ async def get_problem(request: Request) -> ProblemMeaning:
     code = request.path_params["code"]
     known = problem.kinds().get(code)
     if known is None:
-        raise Problem("no_route", "there is no such problem", "Ask for the `type` that an answer has, as it is")
+        raise Problem("no_route", "there is no such problem", "Request the URL in the `type` of a problem")
     status, title = known
     return ProblemMeaning(code=code, status=status, title=title)
 
@@ -111,11 +109,12 @@ async def get_problem(request: Request) -> ProblemMeaning:
 ROUTES = (
     Route(
         "GET", "/metrics", get_metrics,
-        action="metrics.read", summary="counts and times, as Prometheus reads them", answers=str, media_type="text/plain",
+        action="metrics.read", summary="return metrics in Prometheus text format", answers=str, media_type="text/plain",
     ),
     Route(
         "GET", "/traffic", get_traffic,
-        action="metrics.read", summary="requests and their latency in the last hour, of all workers", answers=TrafficSeries,
+        action="metrics.read", summary="return request counts and latency of the last hour, for all workers",
+        answers=TrafficSeries,
         answer_example={
             "points": [
                 {
@@ -127,17 +126,17 @@ ROUTES = (
     ),
     Route(
         "GET", "/healthz", get_health,
-        action="", summary="whether the process lives", answers=Health, answer_example={"status": "ok"},
+        action="", summary="return 200 while the process runs", answers=Health, answer_example={"status": "ok"},
     ),
     Route(
         "GET", "/readyz", get_readiness,
-        action="", summary="whether it can answer: tokens can be looked up, and memory can be written", answers=Health,
+        action="", summary="return 200 if tokens can be looked up and memory can be written, otherwise 503", answers=Health,
         other_status=503,
     ),
-    Route("GET", "/openapi.json", get_openapi, action="", summary="this API, as OpenAPI 3.1", answers=dict),
+    Route("GET", "/openapi.json", get_openapi, action="", summary="return this API as an OpenAPI 3.1 document", answers=dict),
     Route(
         "GET", "/problems/{code}", get_problem,
-        action="", summary="what a problem's type means", params=GetProblem, answers=ProblemMeaning,
+        action="", summary="explain the code of a problem", params=GetProblem, answers=ProblemMeaning,
         problems=("no_route",),
     ),
 )  # fmt: skip

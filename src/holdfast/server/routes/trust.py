@@ -42,7 +42,7 @@ class ListQuarantined(OtherAgentRequest, kw_only=True):
 class ReviewNote(OtherAgentRequest, kw_only=True):
     scope: NoteScope
     key: Key
-    version: Annotated[str, Meta(description="The `version` of the note you read.", min_length=1, max_length=100)]
+    version: Annotated[str, Meta(description="The `version` of the note that you reviewed.", min_length=1, max_length=100)]
 
 
 class TraceNote(OtherAgentRequest, kw_only=True):
@@ -54,23 +54,23 @@ class ForgetSource(ScopedRequest, kw_only=True):
     source: Annotated[
         str,
         Meta(
-            description="An address or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
+            description="A URL or its beginning, a path, session:ID, client:NAME, agent:NAME, origin:web or note:KEY.",
             min_length=1,
             max_length=2000,
             extra_json_schema={"pattern": PRINTABLE_PATTERN},
         ),
     ]
     revert: Annotated[
-        bool, Meta(description="A note with an older text that did not come from it gets that back instead.")
+        bool, Meta(description="If a note has an older version from another source, restore that version instead.")
     ] | UnsetType = UNSET  # fmt: skip
-    dry_run: Annotated[bool, Meta(description="Only say what would be forgotten.")] | UnsetType = UNSET
-    everywhere: Annotated[bool, Meta(description="In all scopes there are; a person's to say.")] | UnsetType = UNSET
+    dry_run: Annotated[bool, Meta(description="Report what would be forgotten and change nothing.")] | UnsetType = UNSET
+    everywhere: Annotated[bool, Meta(description="In every scope of the home. Operator only.")] | UnsetType = UNSET
 
 
 class QuarantinePage(ResponseModel, kw_only=True):
     notes: list[Note]
     next: NextCursor
-    waiting: Annotated[int, Meta(description="How many there are in all.", ge=0, le=10**9)]
+    waiting: Annotated[int, Meta(description="Number of notes in quarantine.", ge=0, le=10**9)]
 
 
 def list_quarantined(request: AuthorizedRequest, params: ListQuarantined) -> QuarantinePage:
@@ -118,37 +118,37 @@ ROUTES = (
     Route(
         "GET", "/v1/review", list_quarantined,
         action=_REVIEW, scope=ALL_SCOPES,
-        summary="what is in quarantine: too little trusted to be told, and approved by nobody",
+        summary="list quarantined notes, which agents are not shown until a person approves them",
         params=ListQuarantined, answers=QuarantinePage, may_name_agent=True, problems=("not_found",), verbs=("review",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/approve", approve_note,
-        action=_REVIEW, scope="project", summary="let the text that you read be told; a person's to do",
+        action=_REVIEW, scope="project", summary="approve a note so that agents are shown it; operator only",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
         answers=Note, may_name_agent=True, replay=REPLAY_NOTE, problems=("not_found",), verbs=("approve",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/reject", reject_note,
-        action=_REVIEW, scope="project", summary="forget a note that you read; a person's to do",
+        action=_REVIEW, scope="project", summary="reject a note and move it to the trash; operator only",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
         answers=Forgotten, may_name_agent=True, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("reject",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/quarantine", quarantine_note,
         action=_REVIEW, scope="project",
-        summary="take an approval back, so that the note waits for review again; a person's to do",
+        summary="withdraw an approval; the note waits for review again; operator only",
         params=ReviewNote, reads=JSON, example=_VERSION_EXAMPLE,
         answers=Note, may_name_agent=True, replay=REPLAY_NOTE, problems=("not_found",), verbs=("quarantine",),
     ),
     Route(
         "GET", "/v1/trace/{scope}/{key}", trace_note,
         action=READ, scope="project",
-        summary="where a note came from, to whom it was told, what was made from it, and what people decided",
+        summary="return the sources of a note, where it was shown, what was derived from it, and review decisions",
         params=TraceNote, answers=Trace, may_name_agent=True, problems=("not_found",), verbs=("trace",),
     ),
     Route(
         "POST", "/v1/forget-source", forget_source,
-        action=WRITE, scope=ALL_SCOPES, summary="forget all that came from a source, be it by way of other notes",
+        action=WRITE, scope=ALL_SCOPES, summary="forget every note from a source, including notes derived from them",
         params=ForgetSource, reads=JSON, example={"source": "https://blog.example/post", "dry_run": True},
         answers=Swept, replay=REPLAY_WHOLE, problems=("not_found",), verbs=("forget_source",),
     ),
