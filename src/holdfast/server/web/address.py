@@ -72,7 +72,18 @@ def scope_label(scope: dict[str, Any]) -> str:
     return f"{scope['kind']} {scope['id']}" if scope.get("id") else str(scope["kind"])
 
 
+def fact_url(fact: dict[str, Any]) -> str | None:
+    """Return the address of the note that states a fact; None if a file does."""
+    key = find_key_in_path(fact["path"])
+    return note_url(fact["scope"], key) if key else None
+
+
+def find_key_in_path(path: str) -> str | None:
+    """Return the key of the note whose path, or whose place in a file, this is; None if it is not a note's."""
+    match = _NOTE_PATH.search(path)
+    return match[1] if match else None
+
+
 def find_note_key(hit: dict[str, Any]) -> str | None:
     """Return the key of the note that a hit is in; None if it is in a file or a transcript."""
-    match = _NOTE_PATH.search(hit["citation"])
-    return match[1] if match else hit["key"] if hit["kind"] in ("note", "past") else None
+    return find_key_in_path(hit["citation"]) or (hit["key"] if hit["kind"] in ("note", "past") else None)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.access.grants import KINDS
 from holdfast.errors import HoldfastError
 from holdfast.server.problem import Problem
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, redirect
 
 _LIST = "/ui/agents"
 _AGENTS = 25  # on one page
@@ -22,8 +22,7 @@ async def get_agents(visit: Visit) -> Response:
 
 
 async def _render_agents(visit: Visit, problem: dict[str, Any] | None) -> Response:
-    cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
-    page = await visit.call("GET /agents", {"limit": _AGENTS, **cursor})
+    page = await visit.call("GET /agents", visit.paging(_AGENTS))
     return await visit.render(
         "agents.html", http_status=problem["status"] if problem else 200, agents=page["agents"], next=page["next"],
         kinds=KINDS, problem=problem,
@@ -43,7 +42,7 @@ async def post_new_agent(visit: Visit) -> Response:
     try:
         made = await visit.call("POST /agents", fields)
     except (HoldfastError, Problem) as error:
-        return await _render_form(visit, dict(form), describe_problem(visit.request, error, visit.caller.is_person))
+        return await _render_form(visit, dict(form), visit.describe(error))
     return await visit.render("agent-token.html", made=made, is_new=True)
 
 
@@ -59,7 +58,7 @@ async def post_rotate(visit: Visit) -> Response:
     try:
         made = await visit.call("POST /agents/{name}/token", fields)
     except (HoldfastError, Problem) as error:
-        return await _render_agents(visit, describe_problem(visit.request, error, visit.caller.is_person))
+        return await _render_agents(visit, visit.describe(error))
     return await visit.render("agent-token.html", made=made, is_new=False)
 
 
@@ -87,7 +86,7 @@ async def _change_grant(visit: Visit, method: str, done: str) -> Response:
     try:
         await visit.call(f"{method} /agents/{{name}}/grants", fields)
     except (HoldfastError, Problem) as error:
-        return await _render_agents(visit, describe_problem(visit.request, error, visit.caller.is_person))
+        return await _render_agents(visit, visit.describe(error))
     return redirect(f"{_LIST}?done={done}")
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from holdfast.access.policy import ACTIONS, RECORDED_ACTIONS
 from holdfast.errors import HoldfastError
 from holdfast.server.problem import Problem
-from holdfast.server.web.page import Page, Visit, describe_problem
+from holdfast.server.web.page import Page, Visit
 
 _ROWS = 50  # on one page
 _FILTERS = ("agent", "action", "outcome", "since", "until", "token", "address")
@@ -20,17 +20,16 @@ _SHOWN_ALREADY = ("address", "token", "role", "route")  # in columns of their ow
 async def get_audit(visit: Visit) -> Response:
     filters = {name: visit.query.get(name, "").strip() for name in _FILTERS}
     given: dict[str, Any] = {name: value for name, value in filters.items() if value}
-    cursor = {"cursor": visit.query["cursor"]} if visit.query.get("cursor") else {}
     rows, following, problem = [], None, None
     try:
-        page = await visit.call("GET /audit", {"limit": _ROWS, **given, **cursor})
+        page = await visit.call("GET /audit", {**given, **visit.paging(_ROWS)})
         rows, following = [_describe_row(row) for row in page["audit"]], page["next"]
     except (HoldfastError, Problem) as error:  # such as a date that is none: the form stays as it is
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
+        problem = visit.describe(error)
     older = f"/ui/audit?{urlencode({**given, 'cursor': following})}" if following else None
     return await visit.render(
         "audit.html", http_status=problem["status"] if problem else 200, rows=rows, older=older, filters=filters,
-        is_filtered=bool(given), is_first="cursor" not in cursor, actions=(*ACTIONS, *RECORDED_ACTIONS), problem=problem,
+        is_filtered=bool(given), is_first=not visit.query.get("cursor"), actions=(*ACTIONS, *RECORDED_ACTIONS), problem=problem,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.server.problem import PARTS, Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.note import change_pin
-from holdfast.server.web.page import Page, Visit, describe_problem
+from holdfast.server.web.page import Page, Visit, read_number
 
 _EXPLAINED = 100  # notes on one page
 _CHARS_PER_TOKEN = 4  # a common estimate for English
@@ -43,7 +43,7 @@ async def _render(visit: Visit, given: Mapping[str, str], before: dict[str, Any]
     try:
         brief = await _compose(visit, choice)
     except (HoldfastError, Problem) as error:  # such as a project that the role does not reach: the form stays
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
+        problem = visit.describe(error)
         values |= {"problem": problem, "http_status": problem["status"]}
     else:
         why = sorted(brief["why"], key=lambda one: _FORMS.index(one["form"]))
@@ -68,12 +68,11 @@ async def _list_projects(visit: Visit) -> list[str]:
 
 def _read_choice(given: Mapping[str, str]) -> dict[str, Any]:
     """Return the form as it was sent; a client that is not known counts as the first one."""
-    caps, client, page = _list_clients(), given.get("client", ""), given.get("page", "")
+    caps, client = _list_clients(), given.get("client", "")
     client = client if client in caps else next(iter(caps))
-    number = int(page) if page.isascii() and page.isdecimal() and len(page) < 6 else 1
     return {
         "client": client, "project": given.get("project", "").strip(), "prompt": given.get("prompt", "").strip(),
-        "page": max(1, number),
+        "page": max(1, read_number(given.get("page"), 1)),
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from datetime import date
 from typing import Any
@@ -14,7 +15,7 @@ from holdfast.formats.facts import find_fact_lines, normalize_name
 from holdfast.server.problem import Problem
 from holdfast.server.web import address
 from holdfast.server.web.fact_scope import FactScope
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, redirect
 
 _SUBJECTS = 50  # on one page
 _FACTS = 200
@@ -33,11 +34,11 @@ async def get_subjects(visit: Visit) -> Response:
     values: dict[str, Any] = {"subjects": [], "next": None, "problem": None, "http_status": 200}
     fields = {"contains": contains} if contains else {}
     try:
-        found = await visit.call("GET /v1/facts/subjects", {**scope.fields, **fields, **_paging(visit, _SUBJECTS)})
+        found = await visit.call("GET /v1/facts/subjects", {**scope.fields, **fields, **visit.paging(_SUBJECTS)})
         values |= {"subjects": found["subjects"]}
         values["next"] = scope.link("/ui/facts", q=contains, cursor=found["next"]) if found["next"] else None
     except (HoldfastError, Problem) as error:  # such as a scope without its name: the form stays as it is
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
+        problem = visit.describe(error)
         values |= {"problem": problem, "http_status": problem["status"]}
     template = "facts-list.html" if visit.is_fragment else "facts.html"
     return await visit.render(template, scope=scope, q=contains, **values)
@@ -62,7 +63,7 @@ async def post_subject(visit: Visit) -> Response:
     try:
         stated = await visit.call("POST /v1/facts", fields)
     except (HoldfastError, Problem) as error:
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
+        problem = visit.describe(error)
         return await _render_subject(visit, name, scope, problem)
     done = "unchanged" if stated["action"] == "unchanged" else "saved"
     return redirect(scope.link(_SUBJECT_PATH, name=stated["fact"]["subject"], done=done))
@@ -71,7 +72,7 @@ async def post_subject(visit: Visit) -> Response:
 async def _render_subject(visit: Visit, name: str, scope: FactScope, problem: dict[str, Any] | None = None) -> Response:
     found: dict[str, Any] = {"facts": [], "next": None}
     if name.strip():
-        asked = {**scope.fields, "subject": name, "history": True, **_paging(visit, _FACTS)}
+        asked = {**scope.fields, "subject": name, "history": True, **visit.paging(_FACTS)}
         found = await visit.call("GET /v1/facts", asked)
     facts = found["facts"]
     recorded = await _find_recorded(visit, facts)
@@ -105,19 +106,26 @@ async def _find_recorded(visit: Visit, facts: list[dict[str, Any]]) -> dict[tupl
     """Return when the lines of these facts were first recorded, and when their ends were, from the versions of their notes."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
     paths = {fact["path"]: fact["scope"] for fact in facts}
-    notes = [(path, scope, key) for path, scope in paths.items() if (key := _find_key(path)) and "/notes/" in path]
+    notes = [(path, scope, key) for path, scope in paths.items() if (key := address.find_key_in_path(path))]
     for path, scope, key in notes[:_NOTES]:
         fields = {"scope": scope["kind"], "key": key, **address.scope_fields(scope, visit.caller.agent), "limit": _VERSIONS}
         try:
             history = await visit.call("GET /v1/notes/{scope}/{key}/history", fields)
         except (HoldfastError, Problem):  # such as a note that was forgotten since
             continue
-        for version in history["versions"]:  # the newest first: the oldest one that has the line remains
-            for line in find_fact_lines(version["text"]):
-                clocks = found.setdefault((path, line.label, line.value, line.valid_from), {})
-                clocks["recorded"] = version["recorded"]
-                if line.valid_to:
-                    clocks["closed"] = version["recorded"]
+        found |= await visit.pipeline.threads(functools.partial(_read_clocks, path, history["versions"]))
+    return found
+
+
+def _read_clocks(path: str, versions: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, str]]:
+    """Return when each line of a note was first recorded, and its end; parsing 100 long versions takes a while."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for version in versions:  # the newest first: the oldest one that has the line remains
+        for line in find_fact_lines(version["text"]):
+            clocks = found.setdefault((path, line.label, line.value, line.valid_from), {})
+            clocks["recorded"] = version["recorded"]
+            if line.valid_to:
+                clocks["closed"] = version["recorded"]
     return found
 
 
@@ -133,18 +141,12 @@ def _cut_links(value: str, scope: FactScope) -> list[tuple[str, str | None]]:
     return parts
 
 
-def _find_key(path: str) -> str | None:
-    """Return the key of the note that a path names."""
-    return address.find_note_key({"citation": path, "kind": "file", "key": None})
-
-
 def _describe_fact(fact: dict[str, Any], recorded: dict[tuple[str, ...], dict[str, str]], scope: FactScope) -> dict[str, Any]:
     clocks = recorded.get((fact["path"], fact["label"], fact["value"], fact["valid_from"]), {})
-    key = _find_key(fact["path"])
     now = dates.now()
     state = "closed" if fact["valid_to"] and fact["valid_to"] <= now else "planned" if fact["valid_from"] > now else "current"
     return {
-        **fact, "url": address.note_url(fact["scope"], key) if key else None, "recorded": clocks.get("recorded"),
+        **fact, "url": address.fact_url(fact), "recorded": clocks.get("recorded"),
         "closed_recorded": clocks.get("closed") if fact["valid_to"] else None, "state": state,
         "parts": _cut_links(fact["value"], scope), "closer": _cut_links(fact["retired_by"] or "", scope),
     }  # fmt: skip
@@ -173,11 +175,6 @@ def _place(row: dict[str, Any], first: str) -> dict[str, Any]:
     whole = max(1, (max(today, end) - start).days)
     left = min(99.0, max(0.0, 100 * (begin - start).days / whole))
     return {**row, "left": round(left, 2), "width": round(min(100 - left, max(1.0, 100 * (end - begin).days / whole)), 2)}
-
-
-def _paging(visit: Visit, limit: int) -> dict[str, Any]:
-    cursor = visit.query.get("cursor")
-    return {"limit": limit, **({"cursor": cursor} if cursor else {})}
 
 
 PAGES = (

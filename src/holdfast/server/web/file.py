@@ -6,14 +6,14 @@ from starlette.responses import Response
 
 from holdfast.server.problem import Problem
 from holdfast.server.web import address
-from holdfast.server.web.page import Page, Visit
+from holdfast.server.web.page import Page, Visit, read_number
 
 _LINES = 500  # on one page
 
 
 async def get_file(visit: Visit) -> Response:
     """Show a part of a file; a path that no file has gives an empty text, which counts as missing."""
-    path, first = visit.query.get("path", ""), _read_line(visit.query.get("from", ""))
+    path, first = visit.query.get("path", ""), max(1, read_number(visit.query.get("from"), 1))
     if not path:
         raise Problem("invalid_request", "no file is named", "Open a file from the search")
     scope = address.scope_of_folder("/".join(path.split("/")[: 1 if path.startswith("global/") else 2]))
@@ -26,10 +26,6 @@ async def get_file(visit: Visit) -> Response:
         text=piece["text"], first=first, scope=scope,
         earlier=max(1, first - _LINES) if first > 1 else None, later=first + _LINES if len(lines) >= _LINES else None,
     )  # fmt: skip
-
-
-def _read_line(value: str) -> int:
-    return min(max(1, int(value)), 10**9) if value.isascii() and value.isdecimal() and len(value) < 11 else 1
 
 
 PAGES = (Page("GET", "/ui/file", get_file),)

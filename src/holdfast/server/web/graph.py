@@ -14,7 +14,7 @@ from holdfast.formats.facts import normalize_name
 from holdfast.server.problem import Problem
 from holdfast.server.web import address
 from holdfast.server.web.fact_scope import FactScope
-from holdfast.server.web.page import Page, Visit, describe_problem
+from holdfast.server.web.page import Page, Visit
 
 _DEPTHS = (1, 2, 3, 4)
 _MAX_ENTITIES = 150  # drawn and listed: more cannot be read
@@ -35,7 +35,7 @@ async def get_graph(visit: Visit) -> Response:
         try:
             values |= await _read_graph(visit, scope, asked)
         except (HoldfastError, Problem) as error:
-            problem = describe_problem(visit.request, error, visit.caller.is_person)
+            problem = visit.describe(error)
             values |= {"problem": problem, "http_status": problem["status"]}
     template = "graph-drawing.html" if visit.is_fragment else "graph.html"
     return await visit.render(template, scope=scope, asked=asked, depths=_DEPTHS, today=_today(), **values)
@@ -76,17 +76,11 @@ def _describe_graph(graph: dict[str, Any], scope: FactScope, asked: dict[str, An
     edges = [
         {
             **edge, "from": entities[numbers[edge["source"]]], "to": entities[numbers[edge["target"]]],
-            "note_url": find_note_url(edge["fact"]),
+            "note_url": address.fact_url(edge["fact"]),
         }
         for edge in graph["edges"]
     ]  # fmt: skip
     return {**graph, "entities": entities, "edges": edges}
-
-
-def find_note_url(fact: dict[str, Any]) -> str | None:
-    """Return the address of the note that states a fact; None if a file does."""
-    key = address.find_note_key({"citation": fact["path"], "kind": "file", "key": None})
-    return address.note_url(fact["scope"], key) if key else None
 
 
 def _first_day(days: list[str], as_of: str) -> str:
@@ -110,7 +104,7 @@ async def get_path(visit: Visit) -> Response:
             found = await visit.call("GET /v1/graph/path", {**scope.fields, **fields})
             values["steps"] = _describe_steps(found["path"], scope, asked)
         except (HoldfastError, Problem) as error:
-            problem = describe_problem(visit.request, error, visit.caller.is_person)
+            problem = visit.describe(error)
             values |= {"problem": problem, "http_status": problem["status"]}
     return await visit.render("graph-path.html", scope=scope, asked=asked, today=_today(), **values)
 
@@ -123,7 +117,7 @@ def _describe_steps(path: list[dict[str, Any]], scope: FactScope, asked: dict[st
         is_forward = edge["source"] == at
         leads_to = edge["target"] if is_forward else edge["source"]
         steps.append({
-            **edge, "here": at, "there": leads_to, "is_forward": is_forward, "note_url": find_note_url(edge["fact"]),
+            **edge, "here": at, "there": leads_to, "is_forward": is_forward, "note_url": address.fact_url(edge["fact"]),
             "here_url": scope.link("/ui/facts/subject", name=at), "there_url": scope.link("/ui/facts/subject", name=leads_to),
         })  # fmt: skip
         at = leads_to

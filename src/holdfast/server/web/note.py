@@ -13,14 +13,14 @@ from holdfast.formats.facts import find_fact_lines
 from holdfast.models import AGENT_ORIGINS, SCOPES, parse_tags
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, read_number, redirect
 
 _VERSIONS = 10  # on one page
 _TRASH = 500
 _SHOWN = 20  # records of where a note was shown
 _FACTS = 50
 _REVIEWED = ("import", "web")  # origins whose texts a person may have approved
-_CONFLICTS = ("precondition", "conflict")
+CONFLICT_CODES = ("precondition", "conflict")
 _REDACTED = "[REDACTED:"  # how a mark in place of a secret begins
 _BASE = "/ui/notes/{kind}/{id}/{key}"
 
@@ -46,7 +46,7 @@ async def get_note(visit: Visit) -> Response:
         found = await visit.call("GET /v1/notes/{scope}/{key}", {**note.fields, **moments})
     except NotFound as error:
         return await _render_missing(visit, note, error, is_past=bool(moments))
-    paging = {"limit": _VERSIONS, **_cursor(visit)}
+    paging = visit.paging(_VERSIONS)
     history = await visit.call("GET /v1/notes/{scope}/{key}/history", {**note.fields, **paging})
     versions = history["versions"]
     return await visit.render(
@@ -96,24 +96,29 @@ def _list_facts(note: dict[str, Any], key: str) -> list[dict[str, Any]]:
     ]
 
 
-async def _get_to_change(visit: Visit, note: NoteAddress) -> Any:
-    """Return a note whose text is to be stored again; raise `Refused` if the caller sees marks in place of its secrets."""
-    found = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
-    if "memory.export" not in visit.permissions and _REDACTED in found["text"]:
-        raise Refused("this note has a secret in it that your role may not see", "Let an operator change it")
+async def get_to_change(visit: Visit, fields: dict[str, str]) -> Any:
+    """Return the note that these fields name; raise `Refused` if the caller sees marks in place of its secrets."""
+    found = await visit.call("GET /v1/notes/{scope}/{key}", fields)
+    _check_unredacted(visit, found["text"])
     return found
+
+
+def _check_unredacted(visit: Visit, text: str) -> None:
+    """Raise `Refused` if a text that is to be stored again has marks in place of secrets."""
+    if "memory.export" not in visit.permissions and _REDACTED in text:
+        raise Refused("this text has a secret in it that your role may not see", "Let an operator change it")
 
 
 async def get_edit(visit: Visit) -> Response:
     note = NoteAddress(visit)
-    found = await _get_to_change(visit, note)
+    found = await get_to_change(visit, note.fields)
     return await visit.render("edit.html", note=found, draft=found, scope=note.scope, key=note.key, theirs=None, problem=None)
 
 
 async def post_edit(visit: Visit) -> Response:
-    """Store the form over the version that the person saw; show both texts if there is another by now."""
+    """Store the form over the version that the person saw; show both texts if another was stored since."""
     note, form = NoteAddress(visit), visit.form
-    found = await _get_to_change(visit, note)
+    found = await get_to_change(visit, note.fields)
     content = {
         "text": form.get("text", ""), "type": form.get("type", ""), "tags": list(parse_tags(form.get("tags", ""))),
         "pinned": form.get("pinned") == "yes",
@@ -128,9 +133,9 @@ async def post_edit(visit: Visit) -> Response:
 
 async def _render_refused(visit: Visit, note: NoteAddress, content: dict[str, Any], error: Exception) -> Response:
     """Show the form again with what the person wrote, and with the present text if another caller changed the note."""
-    problem = describe_problem(visit.request, error, visit.caller.is_person)
+    problem = visit.describe(error)
     current = await visit.call("GET /v1/notes/{scope}/{key}", note.fields)
-    is_conflict = problem["code"] in _CONFLICTS
+    is_conflict = problem["code"] in CONFLICT_CODES
     theirs = text.compare_lines(current["text"], content["text"]) if is_conflict else None
     version = current["version"] if is_conflict else visit.form.get("version", "")
     return await visit.render(
@@ -145,16 +150,14 @@ async def post_revert(visit: Visit) -> Response:
     The places are those that the person saw: the note is stored only if its current version is still the same.
     """
     note, form = NoteAddress(visit), visit.form
-    found = await _get_to_change(visit, note)
-    cursor = {"cursor": form["cursor"]} if form.get("cursor") else {}
-    paging = {"limit": _VERSIONS, **cursor}
+    found = await get_to_change(visit, note.fields)
+    paging = {"limit": _VERSIONS, **({"cursor": form["cursor"]} if form.get("cursor") else {})}
     versions = (await visit.call("GET /v1/notes/{scope}/{key}/history", {**note.fields, **paging}))["versions"]
-    place = form.get("place", "")
-    if not (place.isascii() and place.isdecimal() and len(place) < 4 and int(place) < len(versions)):
+    place = read_number(form.get("place"), len(versions))
+    if place >= len(versions):
         raise Problem("invalid_request", "the form names no version of this note", "Load the page of the note again")
-    older = versions[int(place)]
-    if _REDACTED in older["text"] and "memory.export" not in visit.permissions:
-        raise Refused("this version has a secret in it that your role may not see", "Let an operator bring it back")
+    older = versions[place]
+    _check_unredacted(visit, older["text"])
     content = {"text": older["text"], "type": older["type"], "tags": older["tags"], "pinned": found["pinned"]}
     await _put(visit, note, {**content, **_reverted_fields(older)}, form.get("version", ""))
     return redirect(f"{note.url()}?done=reverted")
@@ -175,7 +178,7 @@ def _reverted_fields(older: dict[str, Any]) -> dict[str, str]:
 async def post_pin(visit: Visit) -> Response:
     """Pin or unpin the version that the person saw."""
     note, pinned = NoteAddress(visit), visit.form.get("pinned") == "yes"
-    found = await _get_to_change(visit, note)
+    found = await get_to_change(visit, note.fields)
     content = {"text": found["text"], "pinned": pinned, **_kept_fields(found, is_same_text=True)}
     await _put(visit, note, content, visit.form.get("version", ""))
     return redirect(f"{note.url()}?done={'pinned' if pinned else 'unpinned'}")
@@ -184,7 +187,7 @@ async def post_pin(visit: Visit) -> Response:
 async def post_properties(visit: Visit) -> Response:
     """Change type and tags of the version that the person saw; its text and trust stay."""
     note, form = NoteAddress(visit), visit.form
-    found = await _get_to_change(visit, note)
+    found = await get_to_change(visit, note.fields)
     content = {
         "text": found["text"], "type": form.get("type", ""), "tags": list(parse_tags(form.get("tags", ""))),
         **_kept_fields(found, is_same_text=True),
@@ -203,7 +206,7 @@ async def post_move(visit: Visit) -> Response:
     if scope["kind"] != "global" and not scope["id"]:
         message = f"the scope {scope['kind']} needs a name"
         raise Problem("invalid_request", message, f"Go back and enter the name of the {scope['kind']}")
-    found = await _get_to_change(visit, note)
+    found = await get_to_change(visit, note.fields)
     if found["version"] != version:
         raise Conflict("another caller changed the note meanwhile", "Load the page again")
     content = {
@@ -250,9 +253,7 @@ async def post_purge(visit: Visit) -> Response:
 
 async def change_pin(visit: Visit, fields: dict[str, Any], pinned: bool) -> None:
     """Pin or unpin the current version of the note that these fields name."""
-    found = await visit.call("GET /v1/notes/{scope}/{key}", fields)
-    if "memory.export" not in visit.permissions and _REDACTED in found["text"]:
-        raise Refused("this note has a secret in it that your role may not see", "Let an operator change it")
+    found = await get_to_change(visit, fields)
     content = {"text": found["text"], "pinned": pinned, **_kept_fields(found, is_same_text=True)}
     await visit.call("PUT /v1/notes/{scope}/{key}", {**fields, **content}, {"If-Match": f'"{found["version"]}"'})
 
@@ -276,7 +277,7 @@ async def _put(visit: Visit, note: NoteAddress, content: dict[str, Any], version
 
 async def _render_missing(visit: Visit, note: NoteAddress, error: Exception, is_past: bool) -> Response:
     """Show that there is no such note, and offer to bring it back if it is in the trash or the archive."""
-    problem = describe_problem(visit.request, error, visit.caller.is_person)
+    problem = visit.describe(error)
     trashed: list[dict[str, Any]] = []
     if not is_past:
         fields = {name: value for name, value in note.fields.items() if name != "key"}
@@ -289,7 +290,7 @@ async def _render_missing(visit: Visit, note: NoteAddress, error: Exception, is_
 
 
 def _compare(versions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return versions, newest first, each with the lines that it changed in the one before; None for the last one."""
+    """Return versions, newest first, each with the lines that it changed in the previous version; None for the oldest."""
     older = [*[one["text"] for one in versions[1:]], None]
     return [
         {**one, "lines": text.compare_lines(before, one["text"]) if before is not None else None}
@@ -307,11 +308,6 @@ def _describe_trust(note: dict[str, Any]) -> str:
     }  # fmt: skip
     source = note["source"]
     return words.get(source["trust"] or source["origin"], "")
-
-
-def _cursor(visit: Visit) -> dict[str, str]:
-    cursor = visit.query.get("cursor")
-    return {"cursor": cursor} if cursor else {}
 
 
 PAGES = (

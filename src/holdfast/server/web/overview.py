@@ -10,9 +10,9 @@ from starlette.responses import Response
 from holdfast.errors import HoldfastError
 from holdfast.server.problem import Problem
 from holdfast.server.web import address
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, redirect
 
-_READ, _REVIEW, _CARE, _MANAGE = "agent.memory.read", "memory.review", "home.care", "agents.manage"
+_READ, _REVIEW = "agent.memory.read", "memory.review"
 _RECENT = 8
 _LISTED = 50
 _WAITING = 5
@@ -33,7 +33,7 @@ async def get_overview(visit: Visit) -> Response:
             "activity": await _get_activity(visit),
         }  # fmt: skip
     if _REVIEW in visit.permissions:
-        values["review"] = await visit.call("GET /v1/review", {**_everywhere(visit), "limit": _WAITING})
+        values["review"] = await visit.call("GET /v1/review", {**visit.everywhere, "limit": _WAITING})
     return await visit.render("overview.html", **values)
 
 
@@ -43,7 +43,7 @@ async def get_problems(visit: Visit) -> Response:
         found: Any = (await visit.call("GET /v1/check"))["problems"]
         failure = None
     except (HoldfastError, Problem) as error:
-        found, failure = [], describe_problem(visit.request, error, visit.caller.is_person)
+        found, failure = [], visit.describe(error)
     template = "problems-list.html" if visit.is_fragment else "problems.html"
     return await visit.render(template, problems=[_add_button(one) for one in found], failure=failure)
 
@@ -69,19 +69,14 @@ async def _find_recent(visit: Visit) -> list[dict[str, Any]]:
 
     A list counts no note as used, as a recall would. It begins with the pinned notes, so more are read than shown.
     """
-    page = await visit.call("GET /v1/notes", {**_everywhere(visit), "limit": _LISTED})
+    page = await visit.call("GET /v1/notes", {**visit.everywhere, "limit": _LISTED})
     found: list[dict[str, Any]] = sorted(page["notes"], key=lambda note: note["updated"], reverse=True)
     return found[:_RECENT]
 
 
-def _everywhere(visit: Visit) -> dict[str, bool]:
-    """Return the field that asks for all scopes, if the visitor may."""
-    return {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
-
-
 async def _get_activity(visit: Visit) -> dict[str, Any]:
     """Return the activity of the last days, each with the seconds at which the chart draws it."""
-    found = await visit.call("GET /v1/activity", {"days": _DAYS, **_everywhere(visit)})
+    found = await visit.call("GET /v1/activity", {"days": _DAYS, **visit.everywhere})
     days = [{**one, "seconds": _start_of(one["day"])} for one in found["days"]]
     return {**found, "days": days}
 

@@ -75,6 +75,20 @@ class Visit:
         found: Pipeline = self.request.app.state.pipeline
         return found
 
+    @property
+    def everywhere(self) -> dict[str, bool]:
+        """Return the field that asks for the notes of all scopes, if the person may."""
+        return {"everywhere": True} if self.caller.is_person and "agents.manage" in self.permissions else {}
+
+    def paging(self, limit: int) -> dict[str, Any]:
+        """Return the fields that ask for the page of a list which the address names."""
+        cursor = self.query.get("cursor")
+        return {"limit": limit, **({"cursor": cursor} if cursor else {})}
+
+    def describe(self, error: Exception) -> dict[str, Any]:
+        """Return a problem as the API would tell it to this person."""
+        return describe_problem(self.request, error, self.caller.is_person)
+
     async def render(self, template: str, /, http_status: int = 200, **values: Any) -> Response:
         """Return a page."""
         done = self.query.get("done", "")
@@ -174,7 +188,7 @@ def is_same_site(request: Request) -> bool:
 
 
 async def read_small_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form that somebody sends who is not signed in yet: a few kilobytes at most."""
+    """Return the fields of a form from a person who is not signed in: a few kilobytes at most."""
     return parse_form(request, await body.read_body(request.headers, request.receive, 8192))
 
 
@@ -216,6 +230,11 @@ async def render_page(request: Request, template: str, values: dict[str, Any], s
 def redirect(url: str) -> Response:
     """Send the browser to another page of ours, with GET."""
     return Response(status_code=303, headers={**_HEADERS, "location": url})
+
+
+def read_number(text: str | None, default: int) -> int:
+    """Return a number of at most 9 digits from a form or an address; the default for anything else."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) <= 9 else default
 
 
 def describe_problem(request: Request, error: Exception, is_person: bool) -> dict[str, Any]:

@@ -10,9 +10,9 @@ _LIMIT = 50
 
 
 async def get_receipts(visit: Visit) -> Response:
-    cursor = visit.query.get("cursor")
-    page = await visit.call("GET /v1/receipts", {"limit": _LIMIT, **({"cursor": cursor} if cursor else {})})
-    return await visit.render("receipts.html", receipts=page["receipts"], next=page["next"], is_first_page=not cursor)
+    page = await visit.call("GET /v1/receipts", visit.paging(_LIMIT))
+    is_first_page = not visit.query.get("cursor")
+    return await visit.render("receipts.html", receipts=page["receipts"], next=page["next"], is_first_page=is_first_page)
 
 
 async def get_receipt(visit: Visit) -> Response:

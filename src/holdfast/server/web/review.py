@@ -8,20 +8,19 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from holdfast.errors import HoldfastError, NotFound, Refused
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.models import AGENT_ORIGINS, SCOPES, parse_tags
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.note import CONFLICT_CODES, get_to_change
+from holdfast.server.web.page import Page, Visit, redirect
 
-_REVIEW, _MANAGE = "memory.review", "agents.manage"
+_REVIEW = "memory.review"
 _LIMIT = 20  # notes on one page; a form has at most 64 fields
 _QUERY_CHARS = 400  # of the text that similar notes are looked for with
 _SIMILAR = 8
 _DECISIONS = {"approve": "approved", "reject": "rejected"}
 _UNDOABLE = ("approved", "edited", "rejected")  # what the address of the page may say was just done
-_CONFLICTS = ("precondition", "conflict")
-_REDACTED = "[REDACTED:"  # how a mark in place of a secret begins
 _BASE = "/ui/review/{kind}/{id}/{key}"
 
 
@@ -69,8 +68,7 @@ async def get_review(visit: Visit) -> Response:
 
 async def _render_list(visit: Visit, done: dict[str, list[NoteRef]], failures: list[dict[str, Any]]) -> Response:
     cursor = visit.form.get("cursor") or visit.query.get("cursor", "")
-    everywhere = {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
-    page = await visit.call("GET /v1/review", {**everywhere, "limit": _LIMIT, **({"cursor": cursor} if cursor else {})})
+    page = await visit.call("GET /v1/review", {**visit.everywhere, "limit": _LIMIT, **({"cursor": cursor} if cursor else {})})
     at = visit.form.get("at") or visit.query.get("at", "")
     return await visit.render(
         "review.html", notes=[{**note, "ref": make_ref(note)} for note in page["notes"]], waiting=page["waiting"],
@@ -136,7 +134,7 @@ async def _undo(visit: Visit, ref: NoteRef, was_rejected: bool) -> None:
 
 
 def _describe_failure(visit: Visit, ref: NoteRef, error: Exception) -> dict[str, Any]:
-    return {"ref": ref, "problem": describe_problem(visit.request, error, visit.caller.is_person)}
+    return {"ref": ref, "problem": visit.describe(error)}
 
 
 async def _finish(visit: Visit, done: dict[str, list[NoteRef]], failures: list[dict[str, Any]]) -> Response:
@@ -215,21 +213,21 @@ def _ref_of_path(visit: Visit) -> NoteRef:
 
 async def get_edit(visit: Visit) -> Response:
     ref = _ref_of_path(visit)
-    note = await _get_to_change(visit, ref)
+    note = await get_to_change(visit, ref.fields(visit))
     return await visit.render("review-edit.html", note=note, draft=note, ref=make_ref(note), theirs=None, problem=None)
 
 
 async def post_edit(visit: Visit) -> Response:
     """Store the person's text over the version that they saw, and approve it."""
     ref, form = _ref_of_path(visit), visit.form
-    note = await _get_to_change(visit, ref)
+    note = await get_to_change(visit, ref.fields(visit))
     draft: dict[str, Any] = {"text": form.get("text", ""), "type": form.get("type", "")}
     draft["tags"] = list(parse_tags(form.get("tags", "")))
     try:
         approved = await _store_and_approve(visit, ref, note, draft)
     except (HoldfastError, Problem) as error:
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
-        is_conflict = problem["code"] in _CONFLICTS
+        problem = visit.describe(error)
+        is_conflict = problem["code"] in CONFLICT_CODES
         theirs = text.compare_lines(note["text"], draft["text"]) if is_conflict else None
         version = note["version"] if is_conflict else form.get("version", "")
         return await visit.render(
@@ -250,14 +248,6 @@ async def _store_and_approve(visit: Visit, ref: NoteRef, note: dict[str, Any], d
     stored = await visit.call("PUT /v1/notes/{scope}/{key}", fields, headers)
     version = {"version": stored["note"]["version"]}
     return await visit.call("POST /v1/review/{scope}/{key}/approve", {**ref.fields(visit), **version})
-
-
-async def _get_to_change(visit: Visit, ref: NoteRef) -> Any:
-    """Return a note whose text is to be stored again; raise `Refused` if the caller sees marks in place of its secrets."""
-    found = await visit.call("GET /v1/notes/{scope}/{key}", ref.fields(visit))
-    if "memory.export" not in visit.permissions and _REDACTED in found["text"]:
-        raise Refused("this note has a secret in it that your role may not see", "Let an operator change it")
-    return found
 
 
 PAGES = (

@@ -12,7 +12,7 @@ from holdfast.models import MODES, PARTS, SCOPES, TYPES
 from holdfast.search.signals import SIGNALS
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
-from holdfast.server.web.page import Page, Visit, describe_problem
+from holdfast.server.web.page import Page, Visit
 
 _LIMITS = (20, 50, 100)
 _ARCHIVED = ("with", "without", "only")
@@ -28,7 +28,7 @@ async def get_search(visit: Visit) -> Response:
         try:
             values |= await _search(visit, filters)
         except (HoldfastError, Problem) as error:  # such as a date that is none: the form stays as it is
-            problem = describe_problem(visit.request, error, visit.caller.is_person)
+            problem = visit.describe(error)
             values |= {"problem": problem, "http_status": problem["status"]}
     template = "search-results.html" if visit.is_fragment else "search.html"
     return await visit.render(template, filters=filters, choices=_CHOICES, limits=_LIMITS, **values)

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.models import SCOPES, parse_tags
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, read_number, redirect
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
 _LISTED = 30  # sessions on one page
@@ -45,8 +45,8 @@ async def get_sessions(visit: Visit) -> Response:
     """List the kept transcripts: of the whole home for a person who manages agents, else of the caller's own scopes."""
     match, cursor, project = (visit.query.get(name, "").strip() for name in ("q", "cursor", "project"))
     fields: dict[str, Any] = {"limit": _LISTED}
-    if visit.caller.is_person and "agents.manage" in visit.permissions:
-        fields["everywhere"] = True
+    if visit.everywhere:
+        fields |= visit.everywhere
     elif project:
         fields["project"] = project
     fields |= {name: value for name, value in (("match", match), ("cursor", cursor)) if value}
@@ -61,7 +61,7 @@ async def get_sessions(visit: Visit) -> Response:
 
 async def get_session(visit: Visit) -> Response:
     """Show a page of turns, with a few of the neighbouring pages; `turn` is the one that a hit is about."""
-    session, page = SessionAddress(visit), max(1, _number(visit.query.get("page"), 1))
+    session, page = SessionAddress(visit), max(1, read_number(visit.query.get("page"), 1))
     first = (page - 1) * address.TURNS
     fields = {**session.fields, "of": session.cite(first, first + address.TURNS - 1), "before": _AROUND, "after": _AROUND}
     turns = (await visit.call("GET /v1/history", fields))["turns"]
@@ -71,11 +71,11 @@ async def get_session(visit: Visit) -> Response:
         try:
             hits = await _search(visit, session, query)
         except (HoldfastError, Problem) as error:
-            problem = describe_problem(visit.request, error, visit.caller.is_person)
+            problem = visit.describe(error)
     return await visit.render(
         "session.html", session=turns[0]["session"], client=turns[0]["client"], scope=session.scope, path_of=session.path,
         turns=[{**turn, "pieces": text.highlight(turn["text"], query)} for turn in turns],
-        found=_number(visit.query.get("turn"), -1), page=page,
+        found=read_number(visit.query.get("turn"), -1), page=page,
         has_next=turns[-1]["number"] >= first + address.TURNS, q=query, hits=hits, problem=problem,
     )  # fmt: skip
 
@@ -98,7 +98,7 @@ async def _get_turn(visit: Visit, session: SessionAddress, number: int) -> dict[
 async def get_make_note(visit: Visit) -> Response:
     """Offer a form for a note with the text of a turn."""
     session = SessionAddress(visit)
-    turn = await _get_turn(visit, session, _number(visit.query.get("turn"), 0))
+    turn = await _get_turn(visit, session, read_number(visit.query.get("turn"), 0))
     draft = {"text": turn["text"], "key": "", "type": "project", "tags": "", "scope": session.scope["kind"]}
     return await _render_form(visit, session, turn, draft, None)
 
@@ -106,14 +106,14 @@ async def get_make_note(visit: Visit) -> Response:
 async def post_make_note(visit: Visit) -> Response:
     """Store a note that names the turn as its source, so that it is never trusted more than the turn."""
     session, form = SessionAddress(visit), visit.form
-    turn = await _get_turn(visit, session, _number(form.get("turn"), 0))
+    turn = await _get_turn(visit, session, read_number(form.get("turn"), 0))
     draft = {name: form.get(name, "") for name in ("text", "key", "type", "tags", "scope")}
     fields = {name: draft[name] for name in ("text", "key", "type", "scope") if draft[name]}
     source = {"made_from": [f"turn:{turn['citation']}"], "tags": list(parse_tags(draft["tags"]))}
     try:
         stored = await visit.call("POST /v1/notes", {**session.fields, **fields, **source, "expected": ""})
     except (HoldfastError, Problem) as error:
-        return await _render_form(visit, session, turn, draft, describe_problem(visit.request, error, visit.caller.is_person))
+        return await _render_form(visit, session, turn, draft, visit.describe(error))
     return redirect(f"{address.note_url(stored['note']['scope'], stored['note']['key'])}?done=saved")
 
 
@@ -130,7 +130,9 @@ async def _render_form(
 async def post_forget(visit: Visit) -> Response:
     """Put a transcript in the trash, and offer to bring it back."""
     session, names = SessionAddress(visit), _names(visit)
-    await visit.call("POST /v1/history/forget", {**session.fields, **names})
+    forgotten = await visit.call("POST /v1/history/forget", {**session.fields, **names})
+    if not forgotten["deleted"]:
+        raise NotFound("there is no such session", "Go back to the sessions")
     return redirect("/ui/sessions?" + urlencode({"done": "forgotten", "path": session.path, **names}))
 
 
@@ -142,10 +144,6 @@ async def post_restore(visit: Visit) -> Response:
 
 def _names(visit: Visit) -> dict[str, str]:
     return {name: visit.form.get(name, "") for name in ("session", "client")}
-
-
-def _number(given: str | None, default: int) -> int:
-    return int(given) if given and given.isascii() and given.isdecimal() and len(given) <= 9 else default
 
 
 PAGES = (

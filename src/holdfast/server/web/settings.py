@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from holdfast.errors import HoldfastError
 from holdfast.server.problem import Problem
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, redirect
 
 _FILE = "config.toml"
 _TITLES = {
@@ -31,7 +31,7 @@ async def post_settings(visit: Visit) -> Response:
     try:
         changed = await visit.call("PUT /v1/settings/{name}", {"name": name, **value})
     except (HoldfastError, Problem) as error:
-        problem = describe_problem(visit.request, error, visit.caller.is_person)
+        problem = visit.describe(error)
         return await _render(visit, {name: value["value"]} if value else {}, {**problem, "name": name})
     return redirect(f"/ui/settings?changed={changed['name']}#setting-{changed['name']}")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _EXCERPT_CHARS = 320
 _BEFORE_CHARS = 80  # shown before the first match
-_MIN_STEM_CHARS = 4  # a word is compared without its last letters, down to so many
+_MIN_STEM_CHARS = 4  # a word is compared without its last letters, down to this many
 _MAX_DIFF_LINES = 4000  # comparing more would take seconds
 _CONTEXT_LINES = 3
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ def compare_lines(old: str, new: str) -> list[DiffLine]:
     if len(before) + len(after) > _MAX_DIFF_LINES:
         return [DiffLine("skipped", "The two versions are too long to compare line by line.")]
     lines: list[DiffLine] = []
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, before, after)  # `autojunk` bounds the time for lines that occur often
     for group in matcher.get_grouped_opcodes(_CONTEXT_LINES):
         if lines or group[0][1] > 0:
             lines.append(DiffLine("skipped", "…"))

@@ -11,12 +11,12 @@ from holdfast.errors import HoldfastError
 from holdfast.models import SCOPES
 from holdfast.server.problem import Problem
 from holdfast.server.web import address
-from holdfast.server.web.page import Page, Visit, describe_problem, redirect
+from holdfast.server.web.page import Page, Visit, read_number, redirect
 
 _LIMIT = 50
 _CONFIRM = "empty"
 _AGES = (0, 7, 30)  # days that the form to empty the trash offers
-_PURGE, _MANAGE = "memory.purge", "agents.manage"
+_PURGE = "memory.purge"
 
 
 async def get_trash(visit: Visit) -> Response:
@@ -24,10 +24,10 @@ async def get_trash(visit: Visit) -> Response:
 
 
 async def _render_trash(visit: Visit, problem: dict[str, Any] | None) -> Response:
-    page = await visit.call("GET /v1/trash", {**_everywhere(visit), **_paging(visit), "part": "trash"})
+    page = await visit.call("GET /v1/trash", {**visit.everywhere, **visit.paging(_LIMIT), "part": "trash"})
     return await visit.render(
         "trash.html", rows=_mark_newest(page["trash"]), next=page["next"], problem=problem, may_empty=_may_empty(visit),
-        restored=_read_place(visit.query.get("restored", "")), emptied=_read_count(visit.query.get("emptied", "")),
+        restored=_read_place(visit.query.get("restored", "")), emptied=read_number(visit.query.get("emptied"), -1),
         is_first_page=not visit.query.get("cursor"), http_status=problem["status"] if problem else 200,
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ async def get_archive(visit: Visit) -> Response:
 
 
 async def _render_archive(visit: Visit, problem: dict[str, Any] | None) -> Response:
-    page = await visit.call("GET /v1/notes", {**_everywhere(visit), **_paging(visit), "archived": True})
+    page = await visit.call("GET /v1/notes", {**visit.everywhere, **visit.paging(_LIMIT), "archived": True})
     return await visit.render(
         "archive.html", notes=page["notes"], next=page["next"], problem=problem,
         restored=_read_place(visit.query.get("restored", "")), is_first_page=not visit.query.get("cursor"),
@@ -64,7 +64,7 @@ async def _restore(visit: Visit, back: str, render: Any) -> Response:
             "POST /v1/notes/{scope}/{key}/restore", {**fields, **address.scope_fields(place["scope"], visit.caller.agent)}
         )
     except (HoldfastError, Problem) as error:
-        found: Response = await render(visit, describe_problem(visit.request, error, visit.caller.is_person))
+        found: Response = await render(visit, visit.describe(error))
         return found
     return redirect(f"{back}?{urlencode({'restored': visit.form['note']})}")
 
@@ -88,18 +88,8 @@ async def post_empty(visit: Visit) -> Response:
     if visit.form.get("confirm", "").strip().lower() != _CONFIRM:
         problem = {"detail": "This is not the word.", "fix": f"Type {_CONFIRM} to confirm"}
         return await _render_empty(visit, age, problem)
-    erased = await visit.call("POST /v1/trash/empty", {**_everywhere(visit), "older_than_days": age})
+    erased = await visit.call("POST /v1/trash/empty", {**visit.everywhere, "older_than_days": age})
     return redirect(f"/ui/trash?emptied={erased['notes'] + erased['sessions']}")
-
-
-def _everywhere(visit: Visit) -> dict[str, bool]:
-    """Return the field that asks for all scopes, if the visitor may."""
-    return {"everywhere": True} if visit.caller.is_person and _MANAGE in visit.permissions else {}
-
-
-def _paging(visit: Visit) -> dict[str, Any]:
-    cursor = visit.query.get("cursor")
-    return {"limit": _LIMIT, **({"cursor": cursor} if cursor else {})}
 
 
 def _may_empty(visit: Visit) -> bool:
@@ -123,10 +113,6 @@ def _read_place(value: str) -> dict[str, Any] | None:
     if len(parts) != 3 or parts[0] not in SCOPES or not all(parts):
         return None
     return {"scope": address.scope_of(parts[0], parts[1]), "key": parts[2]}
-
-
-def _read_count(value: str) -> int | None:
-    return int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else None
 
 
 PAGES = (
