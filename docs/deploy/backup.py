@@ -1,9 +1,9 @@
-"""A copy of a home that is in use: python3 backup.py HOME COPY. Needs nothing but Python; nobody has to stop.
+"""Back up a home while it is in use: python3 backup.py HOME COPY. Needs only Python; nothing has to be stopped.
 
-The order matters. The audit's mark first, so that the copied ledger is never behind it; then the shelf, where every file is
-complete at any moment; then the ledger, by SQLite's own backup, so that what was purged meanwhile is known in the copy. The
-shelf is gone through twice: what was moved from one folder to another behind our back is then in one of them or in both. The
-index is not copied: the next call on the copy builds it from the shelf.
+The order matters. First `audit.head`, so that the copied ledger is never older than it. Then the shelf, where every file is
+complete at any time. Then the ledger, with SQLite's backup function, so that the copy knows purges that ran meanwhile.
+The shelf is copied twice, so that a file that is moved between two folders meanwhile is in at least one of them. The index is
+not copied: the next call on the copy rebuilds it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import shutil
 import sqlite3
 import sys
 
-DONE = ("shelf", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", "run")  # copied already, or of this machine only
-MADE_ANEW = ("index.db",)
+DONE = ("shelf", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", "run")  # copied separately, or not at all
+REBUILT = ("index.db",)
 
 
 def copy_file(source: str, target: str) -> None:
-    """A file, unless it is gone by now or is no file: links are not followed."""
+    """Copy a regular file if it exists. Links are not followed."""
     if os.path.islink(source) or not os.path.isfile(source):
         return
     beside = f"{target}.part"
@@ -30,16 +30,18 @@ def copy_file(source: str, target: str) -> None:
 
 
 def copy_tree(source: str, target: str) -> None:
+    """Copy a folder with its files, without links and unfinished writes."""
     for folder, folders, names in os.walk(source):
         there = os.path.join(target, os.path.relpath(folder, source))
         os.makedirs(there, 0o700, exist_ok=True)
         folders[:] = [name for name in folders if not os.path.islink(os.path.join(folder, name))]
         for name in names:
-            if not name.startswith(".holdfast-"):  # a write under way
+            if not name.startswith(".holdfast-"):  # an unfinished write
                 copy_file(os.path.join(folder, name), os.path.join(there, name))
 
 
 def copy_ledger(source: str, target: str) -> None:
+    """Copy the database with SQLite's backup function, which gives a consistent copy."""
     if not os.path.exists(source):
         return
     ours, theirs = sqlite3.connect(source, timeout=30), sqlite3.connect(target)
@@ -50,20 +52,21 @@ def copy_ledger(source: str, target: str) -> None:
 
 
 def backup(home: str, copy: str) -> None:
+    """Copy everything of a home except the index and `run/` into a new folder."""
     os.umask(0o077)
-    os.makedirs(copy, 0o700)  # a new one each time: what was forgotten since must not stay in it
+    os.makedirs(copy, 0o700)  # must be new: files deleted since an earlier backup must not stay in it
     copy_file(os.path.join(home, "audit.head"), os.path.join(copy, "audit.head"))
     for _ in range(2):
         copy_tree(os.path.join(home, "shelf"), os.path.join(copy, "shelf"))
     copy_ledger(os.path.join(home, "ledger.db"), os.path.join(copy, "ledger.db"))
     for name in sorted(os.listdir(home)):
         path = os.path.join(home, name)
-        if name in DONE or name.startswith(MADE_ANEW):
+        if name in DONE or name.startswith(REBUILT):
             continue
         (copy_tree if os.path.isdir(path) else copy_file)(path, os.path.join(copy, name))
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or not os.path.isdir(os.path.join(sys.argv[1], "shelf")) or os.path.lexists(sys.argv[2]):
-        sys.exit("usage: python3 backup.py HOME COPY (a home that has a shelf, and a folder that is not there yet)")
+        sys.exit("usage: python3 backup.py HOME COPY (HOME must have a folder `shelf`; COPY must not exist)")
     backup(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]))
