@@ -21,9 +21,9 @@ AGENTS = (  # variables that coding agents set for the commands they run
     "HOLDFAST_CLIENT", "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI",
     "QWEN_CODE", "OPENCODE", "CURSOR_AGENT", "COPILOT_CLI", "AI_AGENT",
 )  # fmt: skip
-MASK = "********"  # shown instead of a secret
+MASK = "********"  # shown in place of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint", "audit_ship")  # fields that may contain a password
+ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint", "audit_ship")  # URLs that may contain a password
 
 
 class Setting(Record):
@@ -37,7 +37,7 @@ class Setting(Record):
     minimum: int = 0
     maximum: int = 10**9
     choices: tuple[str, ...] = ()  # of the value, or of each item of a list
-    check: Callable[[Any], str] | None = None  # returns what the value must be, or "" if it is that
+    check: Callable[[Any], str] | None = None  # returns what the value must be; "" if it is valid
 
 
 class Config(Record):
@@ -97,9 +97,9 @@ class Config(Record):
     # not settings: the gateway sets these for each caller
     allowed_scopes: tuple[str, ...] = SCOPES  # kinds of scopes that the caller's role allows
     read_only: bool = False  # whether the caller's role only allows reading
-    by_token: bool = False  # whether a token says who the caller is: each turn it writes names it, and has at most its trust
-    most_notes: int = 0  # quota of the caller: how many notes, and
-    most_bytes: int = 0  # how many bytes it may keep; 0 for any number
+    by_token: bool = False  # whether the caller is identified by a token: its turns carry its name and at most its trust
+    most_notes: int = 0  # quota of the caller: notes and bytes; 0: no limit
+    most_bytes: int = 0
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
@@ -124,30 +124,36 @@ def _check_networks(networks: tuple[str, ...]) -> str:
     try:
         [ip_network(network, strict=False) for network in networks]
     except ValueError:
-        return 'a list of addresses and networks, such as "10.0.0.0/8"'
+        return 'a list of IP addresses and networks, such as "10.0.0.0/8"'
     return ""
 
 
 SETTINGS = (
-    Setting("memory.enabled", "enabled", bool, "off: writes are refused, reads answer empty", env="HOLDFAST_ENABLED"),
-    Setting("project.id", "project", str, "the project's id, instead of finding it out", env="HOLDFAST_PROJECT"),
-    Setting("session.id", "session", str, "the session whose notes are meant", env="HOLDFAST_SESSION"),
-    Setting("agent.name", "agent", str, "the agent whose notes are meant", env="HOLDFAST_AGENT"),
+    Setting(
+        "memory.enabled",
+        "enabled",
+        bool,
+        "Switch memory on or off; when off, writes are rejected and reads return nothing",
+        env="HOLDFAST_ENABLED",
+    ),
+    Setting("project.id", "project", str, "ID of the project, instead of detecting it", env="HOLDFAST_PROJECT"),
+    Setting("session.id", "session", str, "ID of the session", env="HOLDFAST_SESSION"),
+    Setting("agent.name", "agent", str, "Name of the agent", env="HOLDFAST_AGENT"),
     Setting(
         "agent.scaffolds",
         "scaffolds",
         str,
-        "trees of files an agent keeps, made at its first boot: continuity, wiki",
+        "File trees that are created when an agent first boots: continuity, wiki",
         env="HOLDFAST_SCAFFOLDS",
     ),
-    Setting("client.name", "client", str, "the program that is asking, kept with each version", env="HOLDFAST_CLIENT"),
-    Setting("project.isolate_worktrees", "isolate_worktrees", bool, "give each git worktree a memory of its own"),
-    Setting("notes.max_bytes", "note_bytes", int, "the cap for one note", minimum=1, maximum=10 * 1024 * 1024),
+    Setting("client.name", "client", str, "Name of the calling program, recorded with each version", env="HOLDFAST_CLIENT"),
+    Setting("project.isolate_worktrees", "isolate_worktrees", bool, "Give each git worktree its own memory"),
+    Setting("notes.max_bytes", "note_bytes", int, "Maximum size of a note, in bytes", minimum=1, maximum=10 * 1024 * 1024),
     Setting(
         "notes.inline_versions",
         "inline_versions",
         int,
-        "most older versions in a note's own file; the rest are in history files",
+        "Maximum number of older versions in the file of a note; the rest go to history files",
         minimum=1,
         maximum=10_000,
     ),
@@ -155,18 +161,28 @@ SETTINGS = (
         "notes.inline_bytes",
         "inline_bytes",
         int,
-        "most bytes of older versions in a note's own file",
+        "Maximum size of older versions in the file of a note, in bytes; the rest go to history files",
         minimum=1024,
         maximum=16 * 1024 * 1024,
     ),
-    Setting("retention.project_days", "project_days", int, "archive project notes not updated or used for so long; 0 never"),
-    Setting("retention.session_days", "session_days", int, "archive session notes not updated or used for so long; 0 never"),
-    Setting("retention.trash_days", "trash_days", int, "how long a forgotten note can be restored", minimum=1),
+    Setting(
+        "retention.project_days",
+        "project_days",
+        int,
+        "Archive project notes that were not updated or used for this many days; 0: never",
+    ),
+    Setting(
+        "retention.session_days",
+        "session_days",
+        int,
+        "Archive session notes that were not updated or used for this many days; 0: never",
+    ),
+    Setting("retention.trash_days", "trash_days", int, "Days for which a forgotten note can be restored", minimum=1),
     Setting(
         "brief.entries",
         "brief_entries",
         int,
-        "most whole notes of a scope in a start briefing; 0: no limit",
+        "Maximum number of whole notes per scope in a start briefing; 0: no limit",
         minimum=0,
         maximum=100,
     ),
@@ -174,34 +190,48 @@ SETTINGS = (
         "brief.scope_chars",
         "brief_scope_chars",
         int,
-        "most characters of one scope's whole notes in a start briefing; 0: no limit",
+        "Maximum characters of whole notes per scope in a start briefing; 0: no limit",
         minimum=0,
         maximum=9000,
     ),
-    Setting("brief.total_chars", "brief_total_chars", int, "most characters of a start briefing", minimum=750, maximum=9000),
+    Setting("brief.total_chars", "brief_total_chars", int, "Maximum characters of a start briefing", minimum=750, maximum=9000),
     Setting(
-        "hooks.prompt_chars", "prompt_chars", int, "most characters added to a prompt; 0 adds nothing", minimum=0, maximum=9000
+        "hooks.prompt_chars",
+        "prompt_chars",
+        int,
+        "Maximum characters added to a prompt; 0: add nothing",
+        minimum=0,
+        maximum=9000,
     ),
-    Setting("hooks.reminder", "reminder", int, "remind an agent to save what matters every so many prompts; 0 never"),
-    Setting("hooks.capture", "capture", bool, "keep sessions word for word when a client's hook says where they stand"),
-    Setting("history.tools", "tool_turns", bool, "keep tool calls and their results when a transcript is imported or captured"),
+    Setting("hooks.reminder", "reminder", int, "Remind an agent to save what matters after every N prompts; 0: never"),
+    Setting("hooks.capture", "capture", bool, "Store sessions word for word when a client's hook names the transcript"),
+    Setting(
+        "history.tools", "tool_turns", bool, "Store tool calls and their results when a transcript is imported or captured"
+    ),
     Setting(
         "trust.quarantine",
         "quarantine",
         tuple,
-        "origins whose notes are not briefed before a person approved them: a list of agent, tool, import, web",
+        "Origins whose notes are not briefed until a person approves them; a list of agent, tool, import, web",
         choices=ORIGINS[1:],
     ),
     Setting(
-        "lock.seconds", "lock_seconds", int, "how long to wait for another writer before saying Busy", minimum=1, maximum=3600
+        "lock.seconds",
+        "lock_seconds",
+        int,
+        "Seconds to wait for another writer before the error `busy`",
+        minimum=1,
+        maximum=3600,
     ),
-    Setting("search.embedder", "embedder", str, "what makes vectors: default, none, or others", env="HOLDFAST_EMBEDDER"),
-    Setting("search.key", "embed_key", str, "the key of an embedding endpoint", env="HOLDFAST_EMBED_KEY"),
+    Setting(
+        "search.embedder", "embedder", str, "Model for vectors: default, none, or another embedder", env="HOLDFAST_EMBEDDER"
+    ),
+    Setting("search.key", "embed_key", str, "API key of the embedding endpoint", env="HOLDFAST_EMBED_KEY"),
     Setting(
         "audit.mode",
         "audit_mode",
         str,
-        "what becomes of a decision that cannot be written down: best-effort or strict",
+        "What to do if a decision cannot be written to the audit: best-effort (continue) or strict (reject the request)",
         env="HOLDFAST_AUDIT_MODE",
         choices=("best-effort", "strict"),
     ),
@@ -209,81 +239,97 @@ SETTINGS = (
         "audit.keep_days",
         "audit_keep_days",
         int,
-        "the gateway removes older rows of the audit, with a signed checkpoint; 0 keeps them for ever, else at least 7",
+        "Delete audit rows older than this many days, with a signed checkpoint; 0: never, otherwise at least 7",
         check=_check_keep_days,
     ),
     Setting(
         "audit.ship",
         "audit_ship",
         str,
-        "where the gateway ships the audit to: file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or a https:// webhook",
+        "Destination of shipped audit rows: file:/PATH, syslog:unix:/PATH, syslog:udp://HOST:PORT or an https:// webhook",
         env="HOLDFAST_AUDIT_SHIP",
         check=_check_ship,
     ),
+    Setting("audit.ship_key", "audit_ship_key", str, "Bearer token of the audit.ship webhook", env="HOLDFAST_AUDIT_SHIP_KEY"),
+    Setting("store.url", "store", str, "postgresql:// URL of the store to use instead of this home", env="HOLDFAST_STORE"),
+    Setting("store.read_url", "store_read", str, "postgresql:// URL of a replica for searches", env="HOLDFAST_STORE_READ"),
+    Setting("store.tenant", "tenant", str, "Tenant in the PostgreSQL store", env="HOLDFAST_TENANT"),
     Setting(
-        "audit.ship_key", "audit_ship_key", str, "the bearer token for the webhook of audit.ship", env="HOLDFAST_AUDIT_SHIP_KEY"
+        "store.connections", "store_connections", int, "Maximum PostgreSQL connections of a process", minimum=1, maximum=1000
     ),
     Setting(
-        "store.url", "store", str, "the postgresql:// address that memory is kept at, not in this home", env="HOLDFAST_STORE"
-    ),
-    Setting("store.read_url", "store_read", str, "a replica of it, for questions", env="HOLDFAST_STORE_READ"),
-    Setting("store.tenant", "tenant", str, "whose memory is meant, of all that are kept there", env="HOLDFAST_TENANT"),
-    Setting(
-        "store.connections", "store_connections", int, "most connections that one process has to it", minimum=1, maximum=1000
-    ),
-    Setting(
-        "store.statement_seconds", "store_seconds", int, "how long the database may take for one step", minimum=1, maximum=3600
+        "store.statement_seconds",
+        "store_seconds",
+        int,
+        "Seconds after which a PostgreSQL statement is cancelled",
+        minimum=1,
+        maximum=3600,
     ),
     Setting(
         "serve.operator_token_file",
         "operator_token_file",
         str,
-        "the file with the first operator's token; if it is missing, the first start writes one there",
+        "File with the first operator's token; if missing, the first start creates it",
         env="HOLDFAST_OPERATOR_TOKEN_FILE",
     ),
-    Setting("quota.notes", "quota_notes", int, "notes that each agent of the gateway may keep; 0 for any number", minimum=0),
+    Setting("quota.notes", "quota_notes", int, "Maximum number of notes of each agent of the gateway; 0: no limit", minimum=0),
     Setting(
         "quota.bytes",
         "quota_bytes",
         int,
-        "bytes of notes and files that each agent may keep, with history; 0 for any number",
+        "Maximum bytes of notes and files of each agent, with history; 0: no limit",
         minimum=0,
     ),
     Setting(
         "quota.requests_per_day",
         "quota_requests",
         int,
-        "requests that each agent may make of the gateway on a day; 0 for any",
+        "Maximum requests of each agent per day; 0: no limit",
         minimum=0,
     ),
-    Setting("serve.rate", "serve_rate", int, "requests a second that one token may make of the gateway; 0 for any number"),
+    Setting("serve.rate", "serve_rate", int, "Maximum requests per second of a token; 0: no limit"),
     Setting(
-        "serve.at_once", "serve_at_once", int, "requests the gateway answers at a time; half of them for one token", minimum=2
+        "serve.at_once",
+        "serve_at_once",
+        int,
+        "Maximum requests that run at the same time; a single token gets at most half",
+        minimum=2,
     ),
     Setting(
-        "serve.body_bytes", "serve_body_bytes", int, "most bytes of one request's body", minimum=1024, maximum=64 * 1024 * 1024
+        "serve.body_bytes",
+        "serve_body_bytes",
+        int,
+        "Maximum size of a request body, in bytes",
+        minimum=1024,
+        maximum=64 * 1024 * 1024,
     ),
     Setting(
         "serve.trusted_proxies",
         "trusted_proxies",
         tuple,
-        "proxies whose X-Forwarded-For or Forwarded names the client: a list of addresses and networks",
+        "Proxies whose X-Forwarded-For or Forwarded header is trusted; a list of IP addresses and networks",
         check=_check_networks,
     ),
-    Setting("gateway.url", "url", str, "the gateway that commands and `holdfast mcp` ask, not this home", env="HOLDFAST_URL"),
-    Setting("gateway.token", "token", str, "the token they come in with", env="HOLDFAST_TOKEN"),
-    Setting("github.api", "github_api", str, "where reviews are posted", env="HOLDFAST_GITHUB_API"),
-    Setting("github.token", "github_token", str, "the token they are posted with", env="HOLDFAST_GITHUB_TOKEN"),
-    Setting("dispatch.webhook", "webhook", str, "the address that dispatches are handed to", env="HOLDFAST_WEBHOOK"),
-    Setting("dispatch.key", "webhook_key", str, "the bearer token that goes with them", env="HOLDFAST_WEBHOOK_KEY"),
+    Setting(
+        "gateway.url",
+        "url",
+        str,
+        "URL of a gateway that commands and `holdfast mcp` use instead of this home",
+        env="HOLDFAST_URL",
+    ),
+    Setting("gateway.token", "token", str, "Token for the gateway", env="HOLDFAST_TOKEN"),
+    Setting("github.api", "github_api", str, "URL of the GitHub API", env="HOLDFAST_GITHUB_API"),
+    Setting("github.token", "github_token", str, "Token for the GitHub API", env="HOLDFAST_GITHUB_TOKEN"),
+    Setting("dispatch.webhook", "webhook", str, "URL that dispatches are sent to", env="HOLDFAST_WEBHOOK"),
+    Setting("dispatch.key", "webhook_key", str, "Bearer token for the dispatch webhook", env="HOLDFAST_WEBHOOK_KEY"),
     Setting(
         "otel.endpoint",
         "otel_endpoint",
         str,
-        "the OTLP/HTTP collector that the gateway sends traces to; needs holdfast[otel]",
+        "URL of the OTLP/HTTP collector for traces; needs holdfast[otel]",
         env="OTEL_EXPORTER_OTLP_ENDPOINT",
     ),
-    Setting("otel.service_name", "otel_service", str, "the name of the gateway in traces", env="OTEL_SERVICE_NAME"),
+    Setting("otel.service_name", "otel_service", str, "Service name of the gateway in traces", env="OTEL_SERVICE_NAME"),
 )
 
 
@@ -318,7 +364,7 @@ def is_store(home: object) -> bool:
 def check_gateway_url(url: str) -> str:
     """Return the URL of a gateway; raise ConfigError if it is not one, so that no local home is used in its place."""
     if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{url[:200]!r} is not the address of a gateway", "Write it as http://HOST:PORT or https://HOST")
+        raise ConfigError(f"{url[:200]!r} is not the URL of a gateway", "Write it as http://HOST:PORT or https://HOST")
     return url
 
 
@@ -327,15 +373,15 @@ def find_home(home: str | os.PathLike[str] | None = None, environ: Mapping[str, 
     env = os.environ if environ is None else environ
     root = os.fspath(home) if home is not None else env.get("HOLDFAST_HOME") or _default_home(env)
     if is_store(root):
-        raise ConfigError("a home is a folder, and this is the address of a store", "Name it with --store or HOLDFAST_STORE")
+        raise ConfigError("the home must be a folder, not a postgresql:// URL", "Give the URL with --store or HOLDFAST_STORE")
     if not root or "\0" in root:
-        raise ConfigError("the home's path is empty or has a NUL in it", "Set HOLDFAST_HOME to a folder")
+        raise ConfigError("the path of the home is empty or contains NUL", "Set HOLDFAST_HOME to a folder")
     if root == "~" or root.startswith("~/"):  # from a file or a service, where no shell expands it
         root = (env.get("HOME") or os.path.expanduser("~")) + root[1:]
     try:
         return os.path.abspath(root)
     except FileNotFoundError:  # relative, in a folder that was removed
-        raise ConfigError(f"the home {root!r} is in a folder that is gone", "Set HOLDFAST_HOME to a full path") from None
+        raise ConfigError(f"the home {root!r} is in a folder that was deleted", "Set HOLDFAST_HOME to a full path") from None
 
 
 def disable_telemetry() -> None:
@@ -344,7 +390,7 @@ def disable_telemetry() -> None:
 
 
 def find_setting_source(setting: Setting, home: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return where the value of a setting comes from: the environment variable, config.toml or the default."""
+    """Return the source of a setting's value: the environment variable, config.toml or the default."""
     env = os.environ if environ is None else environ
     if setting.env and env.get(setting.env):
         return setting.env
@@ -413,8 +459,8 @@ def find_setting(name: str) -> Setting:
     import difflib
 
     near = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], 1, 0.4)
-    hint = f"Did you mean {near[0]}?" if near else "`holdfast config` lists them"
-    raise ConfigError(f"there is no setting {name!r}", hint)
+    hint = f"Did you mean {near[0]}?" if near else "Run `holdfast config` for the list of settings"
+    raise ConfigError(f"unknown setting {name!r}", hint)
 
 
 def parse_value(setting: Setting, text: str, where: str) -> Any:
@@ -469,14 +515,14 @@ def _check_further(setting: Setting, value: Any, where: str) -> Any:
 
 
 def _format_fix(setting: Setting) -> Template:
-    does = phrase("config", f"it: `holdfast config {setting.name} VALUE`")
+    does = phrase("config", f"it with `holdfast config {setting.name} VALUE`")
     return Template("Correct ", does, f", or unset {setting.env}" if setting.env else "")
 
 
 def _default_home(env: Mapping[str, str]) -> str:
     user = env.get("HOME") or _home_of_user()  # an empty HOME counts as unset; otherwise the home would be /.holdfast
     if not os.path.isabs(user):
-        raise ConfigError("no home directory is known", "Set HOLDFAST_HOME to a folder")
+        raise ConfigError("cannot find the home directory of this user", "Set HOLDFAST_HOME to a folder")
     return os.path.join(user, ".holdfast")
 
 
@@ -499,7 +545,7 @@ def _read_toml(path: str) -> dict[str, Any]:
         raise _make_read_error(path, error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise ConfigError(f"{path} is not a regular file", "Remove it")
+        raise ConfigError(f"{path} is not a regular file", "Delete it")
     with open(fd, "rb") as file:
         data = file.read(1024 * 1024)
     import tomllib
@@ -507,7 +553,7 @@ def _read_toml(path: str) -> dict[str, Any]:
     try:
         return _flatten(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
+        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or delete the file") from None
 
 
 def _make_read_error(path: str, error: OSError) -> HoldfastError:
@@ -518,20 +564,22 @@ def _make_read_error(path: str, error: OSError) -> HoldfastError:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return from_os(error, f"cannot read {path}")
     if error.errno not in (errno.EACCES, errno.EPERM):
-        return ConfigError(f"{path}: {error.strerror}", "Make it a plain file, or remove it")
+        return ConfigError(f"{path}: {error.strerror}", "Replace it with a regular file, or delete it")
     try:
         owner = os.stat(home).st_uid
     except OSError:
-        fix = "Let this user enter the folders above it, or set HOLDFAST_HOME to a folder of your own"
-        return DiskTrouble(f"the home {home} cannot be reached: {error.strerror}", fix)
+        fix = "Give this user access to the parent folders, or set HOLDFAST_HOME to another folder"
+        return DiskTrouble(f"cannot access the home {home}: {error.strerror}", fix)
     if owner != mine:
-        fix = "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own"
+        fix = "Run as its owner, change its owner (chown), or set HOLDFAST_HOME to another folder"
         return DiskTrouble(f"the home {home} belongs to user {owner}, not to you ({mine})", fix)
     if not os.access(home, os.X_OK):
-        return DiskTrouble(f"the home {home} cannot be entered: {error.strerror}", "Let its owner enter it: chmod u+rwx")
+        return DiskTrouble(f"cannot open the home {home}: {error.strerror}", f"Run `chmod u+rwx {home}`")
     if os.stat(path).st_uid != mine:
-        return ConfigError(f"{path} belongs to user {os.stat(path).st_uid}, not to you ({mine})", "chown it, or remove it")
-    return ConfigError(f"{path}: {error.strerror}", "Make the file readable, or remove it")
+        return ConfigError(
+            f"{path} belongs to user {os.stat(path).st_uid}, not to you ({mine})", "Change its owner (chown), or delete it"
+        )
+    return ConfigError(f"{path}: {error.strerror}", "Make the file readable (chmod u+r), or delete it")
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

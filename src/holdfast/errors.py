@@ -1,31 +1,31 @@
 """Error classes: each has a code, an exit status, an HTTP status and a hint that says what to do.
 
 HoldfastError
-├── NotFound          1  404  what was asked for is not there: a note, a version, a file, an agent
-├── UsageError        2  422  an argument that means nothing: unknown mode, bad date, limit out of range
-│   └── ConfigError   2  500  config.toml or an environment variable says something we cannot follow
-├── Refused           3  422  the gate turned it away; nothing was written
-│   ├── InvalidText   3  422  empty, NUL, not UTF-8
-│   ├── TooLarge      3  413  over the cap
-│   ├── InvalidKey    3  422  breaks the rule for keys or ids
-│   ├── InvalidPath   3  422  a path that leaves the tree, or tries to look like one that does not
-│   ├── NoScope       3  422  a scope that needs an id, and none resolves
-│   ├── SecretFound   3  422  it looks like a password, a key or a token
-│   ├── Purged        3  422  it says what was purged, and nobody took that back
+├── NotFound          1  404  no such note, version, file, project or agent
+├── UsageError        2  422  an invalid argument: unknown mode, bad date, limit out of range
+│   └── ConfigError   2  500  an invalid value in config.toml or in an environment variable
+├── Refused           3  422  rejected; nothing was written
+│   ├── InvalidText   3  422  empty, contains NUL, or not UTF-8
+│   ├── TooLarge      3  413  larger than the limit
+│   ├── InvalidKey    3  422  not a valid key or id
+│   ├── InvalidPath   3  422  a path outside the tree
+│   ├── NoScope       3  422  the scope needs an id (project, agent or session), and none is known
+│   ├── SecretFound   3  422  the text looks like it contains a password, a key or a token
+│   ├── Purged        3  422  the text was purged
 │   ├── Disabled      3  403  memory is switched off
-│   ├── Unauthenticated 3  401  no token, or none that is valid
-│   ├── Denied        3  403  a role does not allow it
-│   └── QuotaExceeded 3  429  an agent has as many notes, bytes or requests of today as it may have
-├── Contended         4  409  somebody else was there first; try again
-│   ├── Conflict      4  409  it is not as you saw it: changed, done or there already
+│   ├── Unauthenticated 3  401  no valid token
+│   ├── Denied        3  403  the role does not allow it
+│   └── QuotaExceeded 3  429  the agent has used up its quota of notes, bytes or daily requests
+├── Contended         4  409  another process was faster; try again
+│   ├── Conflict      4  409  it changed since you read it, or exists already
 │   ├── Busy          4  503  a lock was not free in time
-│   └── TooMany       4  429  more than this token may ask for at once
-└── Trouble           5  500  the home itself
-    ├── Damaged       5  500  a file is not what it must be
-    ├── Unreached     5  502  a service that the settings name did not answer, or refused
-    ├── Unrecorded    5  503  a decision that must be in the audit could not be written there
-    ├── Unsure        5  503  the answer was lost while something was being kept: it may be kept, or not
-    └── DiskTrouble   5  507  full, read-only, not ours, input/output error
+│   └── TooMany       4  429  more requests than this token may make
+└── Trouble           5  500  a problem with the home or a service
+    ├── Damaged       5  500  a file is damaged
+    ├── Unreached     5  502  a service in the settings did not answer, or rejected the request
+    ├── Unrecorded    5  503  a decision could not be written to the audit, so nothing was done
+    ├── Unsure        5  503  the answer was lost; the write may have happened
+    └── DiskTrouble   5  507  disk full, read-only, owned by another user, or input/output error
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Term:
-    """A term of a message that an interface may write in its own words, found by its kind and name; `text` by default."""
+    """A term of a message that each interface may show in its own words, by kind and name; the default is `text`."""
 
     __slots__ = ("args", "kind", "name", "text")
 
@@ -66,12 +66,12 @@ def argument(name: str, value: str) -> Term:
 
 
 def phrase(name: str, text: str) -> Term:
-    """Return words that some interfaces replace with their own, by this name."""
+    """Return words that some interfaces replace with their own words for this name."""
     return Term("phrase", name, text)
 
 
 class Template:
-    """A text made of strings and parts: the interface that shows it chooses the words of the parts."""
+    """A text made of strings and terms; the interface that shows it chooses the words of the terms."""
 
     __slots__ = ("parts",)
 
@@ -110,7 +110,7 @@ DOCTOR = command("doctor")
 
 
 class HoldfastError(Exception):
-    """Anything Holdfast raises on purpose."""
+    """Base class of all errors that Holdfast raises on purpose."""
 
     code = "error"
     exit_code = 5
@@ -142,8 +142,8 @@ class HoldfastError(Exception):
         """Return the message with its context, its item and the number of notes stored before."""
         about = f"{self.item} {self.number}: " if self.item else ""
         context = f"{self.context}: " if self.context else ""
-        kept = f"; {self.done_before:,} other note{'s' * (self.done_before != 1)} had been kept before"
-        return Template(context, about, self.text, kept if self.done_before else "")
+        notes = "1 other note was" if self.done_before == 1 else f"{self.done_before:,} other notes were"
+        return Template(context, about, self.text, f"; {notes} stored" if self.done_before else "")
 
     def about(self, item: str, number: int) -> Self:
         """Set the item that this error is about, and return the error."""
@@ -155,126 +155,126 @@ class HoldfastError(Exception):
 
 
 class NotFound(HoldfastError):
-    """What was asked for is not there; the fix says where to look for what is."""
+    """There is no such note, version, file, project or agent. The fix names the command that lists what exists."""
 
     code, exit_code, http_status = "not_found", 1, 404
 
 
 class UsageError(HoldfastError):
-    """An argument that means nothing here."""
+    """An argument is invalid: an unknown mode, a bad date, a limit out of range."""
 
     code, exit_code, http_status = "usage", 2, 422
 
 
 class ConfigError(UsageError):
-    """A setting we cannot follow."""
+    """A value in config.toml or in an environment variable is invalid."""
 
     code, http_status = "config", 500
     operator_fixes = safe_to_log = True
 
 
 class Refused(HoldfastError):
-    """The gate turned it away; nothing was written."""
+    """The request was rejected; nothing was written."""
 
     code, exit_code, http_status = "refused", 3, 422
 
 
 class InvalidText(Refused):
-    """Empty, NUL bytes or not UTF-8."""
+    """The text is empty, contains NUL bytes or is not UTF-8."""
 
     code = "invalid_text"
 
 
 class TooLarge(Refused):
-    """Over the cap."""
+    """The text, file or request is larger than the limit."""
 
     code, http_status = "too_large", 413
 
 
 class InvalidKey(Refused):
-    """Breaks the rule for keys or ids."""
+    """The key or id is not valid."""
 
     code = "invalid_key"
 
 
 class InvalidPath(Refused):
-    """A path that leaves the tree, or tries to look like one that does not."""
+    """The path leads outside the tree, or hides where it leads."""
 
     code = "invalid_path"
 
 
 class SecretFound(Refused):
-    """It looks like a password, a key or a token: the rule and the line are named, never the value."""
+    """The text looks like it contains a password, a key or a token. The error names the rule and the line, never the value."""
 
     code = "secret"
 
 
 class NoScope(Refused):
-    """A scope that needs an id, and none resolves."""
+    """The scope needs an id (project, agent or session), and none is known."""
 
     code = "no_scope"
 
 
 class Purged(Refused):
-    """It says what was purged, and nobody took that back."""
+    """The text was purged. Only a person can allow it again."""
 
     code = "purged"
 
 
 class Disabled(Refused):
-    """Memory is switched off."""
+    """Memory is switched off (`memory.enabled`)."""
 
     code, http_status = "disabled", 403
     operator_fixes = True
 
     def __init__(
         self, message: str | Template = "memory is disabled",
-        fix: str | Template = "Set memory.enabled = true, or unset HOLDFAST_ENABLED",
+        fix: str | Template = "Set memory.enabled to true, or unset HOLDFAST_ENABLED",
     ) -> None:  # fmt: skip
         super().__init__(message, fix)
 
 
 class Unauthenticated(Refused):
-    """No token, or none that is valid."""
+    """The request has no valid token."""
 
     code, http_status = "unauthenticated", 401
 
 
 class Denied(Refused):
-    """The caller's role does not allow it."""
+    """The caller's role or grants do not allow it."""
 
     code, http_status = "denied", 403
 
 
 class QuotaExceeded(Refused):
-    """An agent has as many notes, bytes or requests as it may have; after `retry_after` seconds, if given, it may again."""
+    """The agent has used up its quota of notes, bytes or daily requests. `retry_after` is in seconds, if known."""
 
     code, http_status = "quota_exceeded", 429
     retry_after: float | None = None
 
 
 class Contended(HoldfastError):
-    """Somebody else was there first: try again."""
+    """Another process was faster. Try again."""
 
     code, exit_code, http_status = "contended", 4, 409
     retry_after: float | None = None  # in seconds, if known
 
 
 class Conflict(Contended):
-    """It is not as you saw it: changed, done or there already. Look again, then decide."""
+    """It changed since you read it, or exists already. Read it again, then decide."""
 
     code = "conflict"
 
 
 class Busy(Contended):
-    """A lock was not free in time."""
+    """A lock was not free in time. Try again."""
 
     code, http_status = "busy", 503
     safe_to_log = True
 
 
 class TooMany(Contended):
-    """More than this token may ask for; after `retry_after` seconds it may again."""
+    """The token made too many requests. Try again after `retry_after` seconds."""
 
     code, http_status = "too_many", 429
 
@@ -284,20 +284,20 @@ class TooMany(Contended):
 
 
 class Trouble(HoldfastError):
-    """Something is wrong with the home itself."""
+    """There is a problem with the home or a service."""
 
     code = "trouble"
     operator_fixes = safe_to_log = True
 
 
 class Damaged(Trouble):
-    """A file is not what it must be."""
+    """A file is damaged."""
 
     code = "damaged"
 
 
 class Unreached(Trouble):
-    """A service that the settings name did not answer, or refused."""
+    """A service in the settings did not answer, or rejected the request."""
 
     code, http_status = "unreached", 502
     operator_fixes = False
@@ -311,14 +311,14 @@ class Unreached(Trouble):
 
 
 class Unrecorded(Trouble):
-    """A decision that must be in the audit could not be written there; nothing was done."""
+    """A decision could not be written to the audit, so nothing was done."""
 
     code, http_status = "unrecorded", 503
     operator_fixes = False
 
 
 class Unsure(Trouble):
-    """The answer was lost while something was being kept: whether it is must be looked up."""
+    """The answer was lost, and the write may have happened. Check before you repeat it."""
 
     code, http_status = "unsure", 503
     operator_fixes = False
@@ -326,7 +326,7 @@ class Unsure(Trouble):
 
 
 class DiskTrouble(Trouble):
-    """Full, read-only, not ours, or failing."""
+    """The disk is full, read-only, owned by another user, or failing."""
 
     code, http_status = "disk", 507
     full = False  # whether the disk is full
@@ -335,7 +335,7 @@ class DiskTrouble(Trouble):
 def no_space(what: str, where: str = "") -> DiskTrouble:
     """Return the error for a full disk; `where` is the folder that needs space."""
     disk = f"the disk of {where}" if where else "that disk"
-    error = DiskTrouble(what, f"Free some space on {disk}, then run it again; no file is half-written")
+    error = DiskTrouble(what, f"Free some space on {disk}, then try again; no file is half-written")
     error.full = True
     return error
 
@@ -351,18 +351,18 @@ def from_os(error: OSError, doing: str = "") -> HoldfastError:
     """Return an OSError as one of Holdfast's errors; without `doing`, the message names the file."""
     import errno
 
-    named = error.filename if isinstance(error.filename, str) else "cannot go on"
+    named = error.filename if isinstance(error.filename, str) else "input/output error"
     what = f"{doing or named}: {error.strerror or error}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return no_space(what, named.rpartition("/")[0] if named.startswith("/") else "")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return DiskTrouble(what, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+        return DiskTrouble(what, "Make the home writable for this user, or set HOLDFAST_HOME to another folder")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
-        return Damaged(what, Template("A link or special file stands where a memory should be; run ", DOCTOR))
+        return Damaged(what, Template("A link or special file is in the place of a memory file; run ", DOCTOR))
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return DiskTrouble(what, "Close some files or connections, or raise the limit (`ulimit -n`)")
     if error.errno == errno.EBADF:
-        return Trouble(f"{what}: it was closed while it was used", "Ask again; close it when nobody uses it any more")
+        return Trouble(f"{what}: it was closed while in use", "Try again, and close the memory only after its last call")
     if error.errno == errno.ENAMETOOLONG:
         return DiskTrouble(what, "Set HOLDFAST_HOME to a shorter path")
     return DiskTrouble(what, Template("Check the disk, then run ", DOCTOR))

@@ -40,7 +40,7 @@ def open_home(home: str, create: bool) -> int | None:
         os.close(fd)
         raise DiskTrouble(
             f"the home {home} belongs to user {owner}, not to you ({os.geteuid()})",
-            "Run as its owner, chown it, or set HOLDFAST_HOME to a folder of your own",
+            "Run as its owner, change its owner (chown), or set HOLDFAST_HOME to another folder",
         )
     return fd
 
@@ -72,7 +72,7 @@ def _create_folders(path: str) -> None:
 
 
 def make_busy_handler(seconds: float) -> Callable[[int], bool]:
-    """Return a function that sleeps after a failed attempt (numbered from 0) and returns whether to try again.
+    """Return a function that waits after a failed attempt (numbered from 0) and returns whether to try again.
 
     Most locks are free within a millisecond, so the first waits are short; SQLite's own handler starts with a whole one.
     """

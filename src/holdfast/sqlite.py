@@ -56,7 +56,7 @@ def load_statements(module_file: str) -> dict[str, str]:
 
 
 class DatabaseReset(Exception):
-    """The file was unusable and has been started again: repeat the query."""
+    """The file was unusable and has been replaced by a new one: repeat the query."""
 
 
 class Database:
@@ -118,7 +118,7 @@ class Database:
             except apsw.Error as error:
                 raise self.handle_error(error) from error
         if left and left[0]:
-            raise Busy(f"another process still reads old pages of {self._path}", "Close it and try again")
+            raise Busy(f"another process is still reading {self._path}", "Stop that process, or try again later")
 
     def handle_error(self, error: BaseException) -> BaseException:
         """Return the exception to raise for an error of SQLite; a damaged file is reset on the way."""
@@ -265,7 +265,7 @@ class Database:
         raise NotImplementedError
 
     def reject_newer(self, version: int) -> None:
-        """Raise if a file of a later Holdfast must be kept; a derived file is rebuilt instead."""
+        """Raise if a later version of Holdfast wrote the file and it must not be deleted; a derived file is rebuilt instead."""
 
     def _create_file(self) -> apsw.Connection:
         """Return a connection to a new file; of several concurrent processes, one creates it."""
@@ -381,14 +381,14 @@ class Transaction:
 
 
 def translate_error(error: BaseException, path: str) -> HoldfastError:
-    """Return an error of SQLite as one of Holdfast's."""
+    """Convert an error of SQLite to one of Holdfast's."""
     message = f"{os.path.basename(path)}: {error}"
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return Busy(message, "Another process holds it; try again in a moment")
+        return Busy(message, "Another process is using it; try again in a moment")
     if isinstance(error, apsw.FullError) or (isinstance(error, apsw.IOError | apsw.CantOpenError) and _is_disk_full(path)):
         return no_space(message, os.path.dirname(path))
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError):
-        return DiskTrouble(message, "Make the home writable for this user, or point HOLDFAST_HOME elsewhere")
+        return DiskTrouble(message, "Make the home writable for this user, or set HOLDFAST_HOME to another folder")
     if isinstance(error, apsw.IOError):
         return DiskTrouble(message, Template("Check the disk, then run ", DOCTOR))
     if isinstance(error, (*DAMAGE_ERRORS, UnicodeDecodeError)):

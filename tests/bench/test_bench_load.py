@@ -53,7 +53,7 @@ def test_on_postgres_the_plain_service_uses_the_same_server(capsys, postgres_url
         ("load --notes", "--notes needs a value"), ("load --notes many", "--notes cannot be 'many'"),
         ("load --workers 0", "--workers cannot be '0'"), ("load --seconds 0", "--seconds cannot be '0'"),
         ("load --seconds nan", "--seconds cannot be 'nan'"), ("speed --sizes -1", "--sizes cannot be '-1'"),
-        ("speed --bogus", "there is no option --bogus"), ("retrieval f --mode recent", "--mode cannot be 'recent'"),
+        ("speed --bogus", "unknown option --bogus"), ("retrieval f --mode recent", "--mode cannot be 'recent'"),
         ("retrieval f --half C", "--half cannot be 'C'"), ("retrieval f --limit-cases 0", "--limit-cases cannot be 0"),
         ("retrieval f --mode", "--mode needs a value"), ("retrieval --half A", "FILE is missing"),
         ("speed --sizes ,", "--sizes cannot be ','"), ("speed --sizes=", "--sizes cannot be ''"),

@@ -32,7 +32,7 @@ def test_agent_add_prints_only_the_token_on_stdout(holdfast, gate):
     assert gate.identify(told["token"]).agent == "reviewer"
     said = holdfast("agent", "add", "other", "--role", "secretary")
     assert gate.identify(said.out.strip()).agent == "other"  # TOKEN=$(holdfast agent add ...)
-    assert "shown only now" in said.err and said.out.strip() not in said.err
+    assert "shown only once" in said.err and said.out.strip() not in said.err
 
 
 @pytest.mark.promise("A1")
@@ -70,13 +70,13 @@ def test_grants_are_given_shown_and_taken_back(holdfast, gate):
         assert holdfast("agent", "grant", "ada", *wrong).code == 2
     assert holdfast("agent", "grant", "nobody", "project", "x").code == 1
     holdfast("agent", "add", "chief", "--role", "operator")
-    assert "reaches everything" in holdfast("agent", "grants", "chief").out
+    assert "has access to everything" in holdfast("agent", "grants", "chief").out
     verbs = [row["metadata"]["verb"] for row in holdfast("audit", "list", "--json").json["entries"]]
     assert (verbs.count("grant"), verbs.count("ungrant"), verbs.count("add")) == (1, 5, 2)
 
 
 def test_agent_list_shows_state_and_end(holdfast):
-    assert "there is no agent" in holdfast("agent", "list").err
+    assert "No agents yet" in holdfast("agent", "list").err
     holdfast("agent", "add", "reviewer", "--role", "code-review-engineer")
     holdfast("agent", "add", "old", "--role", "secretary", "--days", "1")
     holdfast("agent", "revoke", "old")
@@ -128,7 +128,7 @@ def test_disabled_memory_rejects_new_agents_but_allows_revoking(holdfast, monkey
 def test_agent_revoke_asks_only_at_a_terminal(holdfast, terminal, gate):
     token = holdfast("agent", "add", "reviewer", "--role", "operator", "--json").json["token"]
     code, shown = terminal("agent", "revoke", "reviewer", typed="n\n")
-    assert code == 3 and "End every token of 'reviewer'?" in shown
+    assert code == 3 and "Revoke all tokens of 'reviewer'?" in shown
     assert gate.identify(token)
     assert terminal("agent", "revoke", "nobody")[0] == 1  # does not ask about an agent that does not exist
     code, shown = terminal("agent", "revoke", "reviewer", typed="y\n")
@@ -141,7 +141,7 @@ def test_agent_revoke_asks_only_at_a_terminal(holdfast, terminal, gate):
 
 def test_completion_offers_the_commands_of_a_group_and_the_agents(holdfast):
     holdfast("agent", "add", "reviewer", "--role", "operator")
-    assert "agent\twho may come in by the gateway" in holdfast("_complete", "").out
+    assert "agent\tManage agents of the gateway" in holdfast("_complete", "").out
     assert [line.split("\t")[0] for line in holdfast("_complete", "agent", "r").out.splitlines()] == ["rotate", "revoke"]
     assert holdfast("_complete", "agent", "revoke", "").out == "reviewer\toperator\n"
     assert "denied" in holdfast("_complete", "audit", "list", "--outcome", "").out
@@ -170,7 +170,7 @@ def test_role_check_names_file_and_line_and_exits_1(holdfast, home, tmp_path):
     assert holdfast("role", "check").code == 0
     file = tmp_path / "librarian.yaml"
     file.write_text(GOOD)
-    assert holdfast("role", "check", str(file)).out == "1 role: librarian; nothing is wrong\n"
+    assert holdfast("role", "check", str(file)).out == "1 role: librarian; no problems\n"
     file.write_text(GOOD.replace("agent.memory.read", "agent.memory.rede"))
     said = holdfast("role", "check", str(file), "--json")
     assert (said.code, said.json["ok"]) == (1, False)
@@ -205,7 +205,7 @@ def test_audit_verify_reports_changes_and_compares_a_known_head(holdfast, home):
     for name in ("one", "two", "three"):
         holdfast("agent", "add", name, "--role", "secretary")
     said = holdfast("audit", "verify")
-    assert said.code == 0 and said.out.startswith("sound: 3 rows")
+    assert said.code == 0 and said.out.startswith("verified: 3 rows")
     head = holdfast("audit", "verify", "--json").json["head"]
     assert f"head {head}" in said.out
     assert holdfast("audit", "verify", "--known", head).code == 0
@@ -216,7 +216,7 @@ def test_audit_verify_reports_changes_and_compares_a_known_head(holdfast, home):
     db.close()
     said = holdfast("audit", "verify", "--json")
     assert (said.code, said.json["ok"], said.json["broken"]) == (1, False, 1)
-    assert holdfast("audit", "verify").out.startswith("broken in 1 place of 3 rows\n  row 2 ")
+    assert holdfast("audit", "verify").out.startswith("changed in 1 place of 3 rows\n  row 2 ")
 
 
 @pytest.mark.promise("A3")
@@ -233,13 +233,13 @@ def test_audit_verify_takes_the_line_that_it_prints(holdfast, home):
     holdfast("agent", "add", "reviewer", "--role", "operator")
     said = holdfast("audit", "verify")
     line = next(line for line in said.out.splitlines() if line.startswith("head "))
-    assert "keep this line" in said.err
+    assert "store this head" in said.err
     assert holdfast("audit", "verify", "--known", line).code == 0
     db = apsw.Connection(str(home / "ledger.db"))
     db.execute("UPDATE audit SET agent = 'x'").fetchall()
     db.close()
     broken = holdfast("audit", "verify", "--known", line)
-    assert broken.code == 1 and "keep this line" not in broken.err
+    assert broken.code == 1 and "store this head" not in broken.err
 
 
 @pytest.mark.promise("A1")
@@ -268,4 +268,4 @@ def test_agent_list_shows_an_old_token_while_it_is_valid(holdfast, clock):
 def test_a_local_command_says_so_if_the_settings_name_a_gateway(holdfast, monkeypatch, home):
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     for words in (["agent", "list"], ["role", "list"], ["audit", "list"]):
-        assert f"on the home {home} of this machine" in holdfast(*words).err
+        assert f"using the home {home}, not the gateway" in holdfast(*words).err

@@ -32,7 +32,7 @@ def test_an_edit_that_conflicts_keeps_the_text_in_a_file(holdfast, home, monkeyp
     holdfast("store", "before", "--key", "k")
     said = holdfast("edit", "k", "--json")
     assert (said.code, said.json["error"]) == (4, "conflict")
-    kept = said.json["fix"].partition("kept in ")[2].partition(".md")[0] + ".md"
+    kept = said.json["fix"].partition("saved in ")[2].partition(".md")[0] + ".md"
     assert Path(kept).read_text() == "mine"
     assert os.stat(kept).st_mode & 0o777 == 0o600
     Path(kept).unlink()
@@ -112,7 +112,7 @@ def test_import_of_a_folder_or_an_unreadable_file_is_wrong_usage(holdfast, tmp_p
     for path in (tmp_path, tmp_path / "loop", "/dev/null/x", "x" * 300):
         said = holdfast("import", str(path))
         assert (said.code, said.out) == (2, "")
-        assert f"cannot read {path}: " in said.err and "one JSON object a line" in said.err
+        assert f"cannot read {path}: " in said.err and "one JSON object per line" in said.err
 
 
 @pytest.mark.parametrize("words", [("store", "-"), ("file", "create", "a.md", "-"), ("import", "-")])
@@ -122,7 +122,7 @@ def test_too_large_stdin_is_rejected_without_reading_all_of_it(program, home, wo
     done = subprocess.run(limited, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
     said = json.loads(done.stdout)
     assert (done.returncode, said["error"]) == (3, "too_large")
-    assert "has more" in said["message"]
+    assert "too large" in said["message"]
     assert not list(home.rglob("*.md"))
 
 

@@ -11,7 +11,7 @@ def test_a_fact_retires_the_previous_one(holdfast):
     said = holdfast("fact", "Telegram", "status", "enabled", "--on", "2026-03-27")
     assert said.out.splitlines() == [
         "updated Telegram: status: enabled (since 2026-03-27) in project:demo",
-        "  retired status: disabled (since 2026-03-20)",
+        "  closed status: disabled (since 2026-03-20)",
     ]
     assert [fact["value"] for fact in holdfast("facts", "Telegram", "--json").json] == ["enabled"]
     assert [fact["value"] for fact in holdfast("facts", "--as-of", "2026-03-22", "--json").json] == ["disabled"]
@@ -28,7 +28,7 @@ def test_many_adds_a_fact_beside_the_others(holdfast):
 
 def test_facts_without_a_match_exits_0(holdfast):
     said = holdfast("facts")
-    assert (said.code, said.out, said.err) == (0, "", "nothing is stated\n")
+    assert (said.code, said.out, said.err) == (0, "", "No facts found.\n")
 
 
 FACTS = (
@@ -66,13 +66,13 @@ def test_graph_finds_the_shortest_path(linked):
     ]  # fmt: skip
     assert [edge["label"] for edge in linked("graph", "Ada", "--to", "telegram", "--json").json] == ["owner"]
     said = linked("graph", "Platform", "--to", "Bob")
-    assert (said.code, said.out, said.err) == (0, "", "no way leads from Platform to Bob\n")
+    assert (said.code, said.out, said.err) == (0, "", "no path from Platform to Bob\n")
     assert linked("graph", "Platform", "--to", "Bob", "--json").json == []
 
 
 def test_graph_of_an_unknown_entity_exits_0_and_an_unknown_format_exits_2(linked):
     said = linked("graph", "Zeppelin")
-    assert (said.code, said.out, said.err) == (0, "", "nothing is known about Zeppelin\n")
+    assert (said.code, said.out, said.err) == (0, "", "no facts about Zeppelin\n")
     assert linked("graph", "Zeppelin", "--json").json["entities"] == []
     for words in (("--format", "svg"), ("--depth", "2", "--to", "Ada"), ("--format", "dot", "--json"), ("--depth", "-1")):
         assert linked("graph", "Telegram", *words).code == 2

@@ -52,7 +52,7 @@ def test_read_takes_the_paths_that_search_prints(holdfast):
     assert holdfast("search", "pytest").out.splitlines() == [cited, "    Use pytest"]
     assert holdfast("read", cited).out == "Use pytest\n"
     assert "Use pytest" in holdfast("read", found["path"]).out
-    assert holdfast("search", "nowhere").err == "nothing found\n"
+    assert holdfast("search", "nowhere").err == "No results.\n"
     assert "no embedder is set" in holdfast("search", "pytest", "--mode", "hybrid").err
 
 
@@ -84,7 +84,7 @@ def test_read_of_a_missing_file_exits_1_with_empty_text(holdfast, path):
     assert said.json["path"] == path.partition(":")[0]
     told = holdfast("read", path)
     assert (told.code, told.out) == (1, "")
-    assert "there is no file" in told.err and "holdfast search" in told.err
+    assert "No file" in told.err and "holdfast search" in told.err
 
 
 @pytest.mark.promise("F2")

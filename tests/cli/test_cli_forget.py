@@ -17,7 +17,7 @@ def test_forget_moves_to_the_trash_and_restore_brings_back(holdfast):
     assert [one["key"] for one in holdfast("list", "--trash", "--json").json] == ["k"]
     assert holdfast("list", "--trash").out.splitlines()[1].split()[:3] == ["k", "project", "trash"]
     assert holdfast("restore", "k").out == "restored k in project:demo\n"
-    assert holdfast("list", "--trash").err == "nothing to restore\n"
+    assert holdfast("list", "--trash").err == "Nothing to restore.\n"
     assert holdfast("restore", "k").code == 1
 
 
@@ -34,11 +34,11 @@ def test_forget_of_a_missing_note_exits_1(holdfast):
 def test_purge_needs_yes_and_prints_a_receipt(holdfast):
     holdfast("store", "a secret of some length", "--key", "k")
     refused = holdfast("purge", "k", "--json")
-    assert (refused.code, refused.json["fix"]) == (3, "Say --yes")
+    assert (refused.code, refused.json["fix"]) == (3, "Add --yes to confirm")
     assert holdfast("get", "k").code == 0
     said = holdfast("purge", "k", "--yes")
     assert said.out.startswith("purged the note k in project:demo at ")
-    assert "projects/demo/notes/k.md" in said.out and "checked" in said.out and "out of reach" in said.out
+    assert "projects/demo/notes/k.md" in said.out and "checked" in said.out and "not reached" in said.out
     assert holdfast("get", "k").code == 1
 
 
@@ -89,7 +89,7 @@ def test_a_pending_purge_exits_4(holdfast, home):
     reader.execute("BEGIN").fetchall()
     reader.execute("SELECT count(*) FROM passage").fetchall()
     said = holdfast("purge", "k", "--yes")
-    assert said.code == 4 and said.out.startswith("not yet purged") and "left to do" in said.out
+    assert said.code == 4 and said.out.startswith("not yet purged") and "to do" in said.out
     doctor = holdfast("doctor", "--json")
     assert (doctor.code, [one["code"] for one in doctor.json["problems"]]) == (1, ["purge"])
     reader.close()
@@ -124,7 +124,7 @@ def test_a_file_whose_name_is_not_a_key_is_rejected_with_its_new_name(holdfast, 
     shown = holdfast("list", "--json").json[0]["key"]
     said = holdfast(words[0], shown, *words[1:])
     assert (said.code, "`holdfast doctor` prints the `mv`" in said.err) == (3, True)
-    assert holdfast("store", "text", "--key", shown).err.endswith("or leave it out and one is made\n")
+    assert holdfast("store", "text", "--key", shown).err.endswith("or leave it out to get one\n")
     (problem,) = holdfast("doctor", "--json").json["problems"]
     subprocess.run(problem["fix"], shell=True, check=True)
     (note,) = holdfast("list", "--json").json

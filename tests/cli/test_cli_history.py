@@ -20,7 +20,7 @@ LINES = "".join(json.dumps(turn) + "\n" for turn in TURNS).encode()
 def test_log_stores_each_turn_once(holdfast, tmp_path):
     (tmp_path / "turns.jsonl").write_bytes(LINES)
     said = holdfast("log", "turns.jsonl", "--session", "s1", "--client", "cc")
-    assert said.out == "3 turns added, 0 known already in projects/demo/transcripts/cc/s1.jsonl\n"
+    assert said.out == "3 turns added, 0 known in projects/demo/transcripts/cc/s1.jsonl\n"
     again = holdfast("log", "-", "--session", "s1", "--client", "cc", "--json", stdin=LINES)
     assert (again.json["added"], again.json["known"]) == (0, 3)
     assert holdfast("log", "-", stdin=LINES).code == 3
@@ -33,7 +33,7 @@ def test_log_names_a_line_that_is_not_a_turn(holdfast):
     for line, code in ((b"not json", 3), (b"[]", 3), (b'{"role": "moon", "text": "x"}', 2), (b"x" * 7_000_000, 3)):
         said = holdfast("log", "-", "--session", "s1", stdin=LINES + line + b"\n")
         assert (said.code, said.out) == (code, "")
-        assert " 4" in said.err and "none is ever added twice" in said.err
+        assert " 4" in said.err and "none is stored twice" in said.err
     assert holdfast("log", "nowhere.jsonl", "--session", "s1").code == 1
 
 
@@ -44,13 +44,13 @@ def test_import_history_reads_files_and_folders(holdfast, tmp_path):
     (tmp_path / "two.jsonl").write_bytes(LINES + b"{broken\n")
     said = holdfast("import-history", "some", "two.jsonl")
     assert said.out.splitlines()[0].split() == ["SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"]
-    assert said.out.splitlines()[-1] == "6 turns added, 0 known already in 2 sessions"
-    assert said.err == "1 line could not be read\n"
+    assert said.out.splitlines()[-1] == "6 turns added, 0 known in 2 sessions"
+    assert said.err == "skipped 1 line that could not be read\n"
     again = holdfast("import-history", "two.jsonl", "--client", "chat", "--json").json
     assert [(one["session"], one["client"], one["added"], one["known"]) for one in again] == [("two", "chat", 0, 3)]
     (tmp_path / "empty").mkdir()
     nothing = holdfast("import-history", "empty")
-    assert (nothing.code, nothing.out, nothing.err) == (0, "", "no transcript found\n")
+    assert (nothing.code, nothing.out, nothing.err) == (0, "", "No transcripts found.\n")
     assert holdfast("import-history", "nowhere").code == 1
 
 
@@ -99,10 +99,10 @@ def test_expand_prints_the_turns_around_a_turn(holdfast):
 
 def test_embed_says_how_many_passages_are_left(holdfast, monkeypatch):
     holdfast("store", "the harbour opens at six", "--key", "k")
-    assert "no embedder is set" in holdfast("embed").err
+    assert "No embedder is set" in holdfast("embed").err
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
     assert "embedder  static, 1 passage without vectors yet\n" in holdfast("status").out
-    assert holdfast("embed").out == "every passage has its vectors\n"
+    assert holdfast("embed").out == "All passages have vectors.\n"
     assert holdfast("embed", "--json").json == {"embedder": "static", "left": {"static": 0}, "failed": {}}
     assert "embedder  static\n" in holdfast("status").out
 
@@ -119,4 +119,4 @@ def test_embed_reports_a_model_that_fails(holdfast, monkeypatch):
     holdfast("store", "the harbour opens at six", "--key", "k")
     said = holdfast("embed")
     assert said.code == 1
-    assert (said.out, said.err) == ("", "no vectors of the sentence model: the model is gone\n")
+    assert (said.out, said.err) == ("", "no vectors from the sentence model: the model is gone\n")

@@ -151,7 +151,7 @@ def test_an_export_leaves_out_and_names_notes_that_no_import_takes(run, home, tm
         told = {one["name"]: f"{one['scope']} {one['why']}" for one in told["notes"]}
     else:
         first, *rest = said.err.splitlines()[1 if where == "lines" else 0 :]
-        assert first == "left out 6 notes that no import could take; mend the file, or keep a copy of it:"
+        assert first == "left out 6 notes that `holdfast import` would reject; fix the file or back it up:"
         told = dict(zip(sorted(NO_IMPORT_TAKES), rest, strict=True))
     for name, (_, why) in NO_IMPORT_TAKES.items():
         assert "project:demo" in told[name] and why in told[name]
@@ -196,7 +196,7 @@ def test_a_gateway_names_what_it_left_out_in_a_last_line_that_import_skips(gatew
     monkeypatch.setenv("HOLDFAST_TOKEN", ask.token)
     asked = run("--url", f"http://127.0.0.1:{gateway.port}", "export", "--scope", "project")
     assert [json.loads(line)["key"] for line in asked.out.splitlines()] == ["bad-name", "too"]
-    assert asked.err.endswith("left out 1 note that no import could take; mend the file, or keep a copy of it:\n"
+    assert asked.err.endswith("left out 1 note that `holdfast import` would reject; fix the file or back it up:\n"
                               "  project:demo h7.md: empty content\n")  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def test_the_scope_option_applies_to_all_lines(holdfast):
 
 def test_an_unknown_scope_of_a_line_is_rejected_also_with_the_scope_option(holdfast):
     said = holdfast("import", "-", "--scope", "agent", "--json", stdin=lines({"text": "a"}, {"text": "b", "scope": "nowhere"}))
-    assert said.json["message"] == "line 2: there is no such scope" and kinds(holdfast) == {}
+    assert said.json["message"] == "line 2: unknown scope" and kinds(holdfast) == {}
 
 
 def test_one_key_may_be_in_two_scopes(holdfast):
@@ -244,7 +244,7 @@ def test_one_key_may_be_in_two_scopes(holdfast):
 def test_an_unknown_scope_is_rejected_with_its_line_and_nothing_is_stored(holdfast, scope):
     said = holdfast("import", "-", "--json", stdin=lines({"text": "a"}, b"\n", {"text": "b", "scope": scope}))
     assert (said.code, said.json["error"]) == (3, "refused")
-    assert said.json["message"] == "line 3: there is no such scope" and "session, project, agent" in said.json["fix"]
+    assert said.json["message"] == "line 3: unknown scope" and "session, project, agent" in said.json["fix"]
     assert kinds(holdfast) == {}
 
 
@@ -281,7 +281,7 @@ WRONG = {
     "a type that is none": ({"text": "x", "type": "odd"}, "usage"),
     "a source that is none": ({"text": "x", "made_from": 5}, "usage"),
     "a key twice": ({"text": "another", "key": "good"}, "usage"),
-    "another version": ({"text": "x", "key": "old", "expected": "0" * 32}, "conflict"),
+    "was changed or deleted": ({"text": "x", "key": "old", "expected": "0" * 32}, "conflict"),
     "a version of nothing": ({"text": "x", "key": "new", "expected": "0" * 32}, "conflict"),
     "what was purged": ({"text": PURGED, "key": "back"}, "purged"),
     "what was purged as a tag": ({"text": "x", "tags": [PURGED]}, "purged"),
@@ -359,7 +359,7 @@ def test_the_first_invalid_note_is_named_whatever_its_error(memory, open_memory)
 def test_a_busy_scope_is_reported_with_what_other_scopes_have_stored(open_memory, home):
     with open_memory(config=load(home).replace(lock_seconds=0.2)) as memory:
         memory.store("there", scope="global")
-        with Lock(str(home), "global", 5), pytest.raises(Busy, match="1 other note had been kept before"):
+        with Lock(str(home), "global", 5), pytest.raises(Busy, match="1 other note was stored"):
             memory.store_many([{"text": "of the project"}, {"text": "of all", "scope": "global"}])
         stored = memory.store_many([{"text": "of the project"}, {"text": "of all", "scope": "global"}])
     assert [one.action for one in stored] == ["unchanged", "created"]
@@ -375,7 +375,7 @@ def test_a_gateway_stores_nothing_if_a_line_of_one_scope_is_rejected(gateway, ru
     assert run(*url, "list", "--json").json == []
     many = [{"text": f"good {number}"} for number in range(600)]
     said = run(*url, "import", "-", "--json", stdin=lines(*many, bad))
-    assert said.json["message"].endswith("; 500 other notes had been kept before")
+    assert said.json["message"].endswith("; 500 other notes were stored")
 
 
 def test_duplicate_lines_count_as_one_after_the_other(holdfast):
@@ -416,12 +416,12 @@ def test_an_agent_sees_the_line_with_purged_text_but_not_the_receipt(gateway, ru
     monkeypatch.setenv("HOLDFAST_TOKEN", agent.token)
     rows = lines({"text": "a", "scope": "agent"}, b"\n", {"text": PURGED, "scope": "agent"})
     said = run("--url", f"http://127.0.0.1:{gateway.port}", "import", "-", "--json", stdin=rows)
-    assert (said.json["error"], said.json["message"]) == ("purged", "line 3: this says what was purged")
+    assert (said.json["error"], said.json["message"]) == ("purged", "line 3: this text was purged")
     asked = agent("POST", "/v1/import", raw=rows, Content_Type=LINES)
-    assert (asked.json["detail"], asked.json["line"]) == ("line 3: this says what was purged", 3)
+    assert (asked.json["detail"], asked.json["line"]) == ("line 3: this text was purged", 3)
     assert receipt not in said.out + asked.data.decode()
     person = gateway.operator("POST", "/v1/import", raw=rows, Content_Type=LINES)
-    assert person.json["detail"] == f"line 3: this says what was purged; see receipt {receipt}"
+    assert person.json["detail"] == f"line 3: this text was purged; see receipt {receipt}"
 
 
 # --- parsing lines ----------------------------------------------------------------------------------------------------
@@ -442,11 +442,11 @@ def test_a_duplicate_field_is_rejected_by_every_interface_with_one_message(run, 
     said = run("--home", str(home), "import", "-", "--json", stdin=data)
     asked = gateway.operator("POST", "/v1/import?scope=agent", raw=data, Content_Type=LINES)
     assert (said.code, asked.code) == (2, "invalid_request")
-    assert said.json["message"] == asked.json["detail"] == f"line 3: the field {field!r} comes twice"
+    assert said.json["message"] == asked.json["detail"] == f"line 3: the field {field!r} occurs twice"
     assert said.json["fix"] == asked.json["fix"] and asked.json["line"] == 3
     assert not home.exists() and gateway.operator.get("/v1/notes").json["notes"] == []
     logged = run("--home", str(home), "log", "-", "--session", "s", "--json", stdin=data)
-    assert logged.json["message"] == f"line 3: the field {field!r} comes twice"
+    assert logged.json["message"] == f"line 3: the field {field!r} occurs twice"
 
 
 @pytest.mark.parametrize("source", [{"origin": "web"}, {"origin": "agent", "trust": "web"}, {"origin": "divine"}, {}])
@@ -496,7 +496,7 @@ def test_an_unknown_scope_of_a_line_is_rejected_also_if_the_request_has_a_scope(
     rows = lines({"text": "a"}, {"text": "b", "scope": scope})
     for path in ("/v1/import?scope=agent", "/v1/import?project=demo"):
         said = gateway.operator("POST", path, raw=rows, Content_Type=LINES)
-        assert (said.code, said.json["detail"]) == ("refused", "line 2: there is no such scope")
+        assert (said.code, said.json["detail"]) == ("refused", "line 2: unknown scope")
     assert gateway.operator.get("/v1/notes").json["notes"] == []
 
 
@@ -549,15 +549,15 @@ def test_an_import_interrupted_after_storing_says_that_all_notes_are_stored(run,
         told = run("--home", str(home), "import", "-", "--json", stdin=TWO)
     assert told.code == 130
     assert (told.json["error"], told.json["stored"]) == ("interrupted", 2)
-    assert told.json["message"] == "interrupted while 2 notes were imported: all of them are kept"
+    assert told.json["message"] == "interrupted while 2 notes were imported: all of them are stored"
 
 
 @pytest.mark.parametrize(
     ("where", "stored", "known"),
     [
-        ("holdfast.api.remote.caller.RemoteCaller.make_draft", 0, "nothing was imported"),
+        ("holdfast.api.remote.caller.RemoteCaller.make_draft", 0, "before anything was imported"),
         ("holdfast.api.remote.bulk._import", 0, "none, some or all"),
-        ("holdfast.api.remote.bulk._stored", 2, "all of them are kept"),
+        ("holdfast.api.remote.bulk._stored", 2, "all of them are stored"),
     ],
 )  # fmt: skip
 def test_an_import_to_a_gateway_interrupted_at_any_step_says_what_is_known(gateway, run, monkeypatch, where, stored, known):
@@ -604,7 +604,7 @@ def test_an_import_interrupted_while_its_answer_is_stuck_reports_on_stderr(home,
     finally:
         os.close(reading)
     assert running.returncode == 130
-    assert f"interrupted while {size:,} notes were imported: all of them are kept" in err.decode()
+    assert f"interrupted while {size:,} notes were imported: all of them are stored" in err.decode()
 
 
 def pipe_is_full(reading):

@@ -37,7 +37,7 @@ def test_status_prints_the_home_and_its_counts(holdfast, home):
 def test_doctor_finds_no_problem_in_a_healthy_home(holdfast, home):
     holdfast("store", "one")
     said = holdfast("doctor")
-    assert (said.code, said.out) == (0, f"all is well in {home}\n")
+    assert (said.code, said.out) == (0, f"no problems in {home}\n")
     assert holdfast("doctor", "--json").json == {
         "quarantined": 0, "ok": True, "home": str(home), "disabled": False, "problems": [],
         "transcripts": {"bytes": 0, "looked_at": 0}, "archived": [],
@@ -50,7 +50,7 @@ def test_doctor_names_each_problem_with_its_fix(holdfast, home):
     os.chmod(home, 0o755)
     said = holdfast("doctor")
     assert said.code == 1
-    assert "problem the home can be read by others (mode 755)" in said.out
+    assert "problem other users can read the home (mode 755)" in said.out
     assert f"fix: chmod 700 {home}" in said.out
     report = holdfast("doctor", "--json")
     assert (report.code, report.json["ok"], report.json["problems"][0]["code"]) == (1, False, "permissions")
@@ -81,11 +81,11 @@ def test_disabled_memory_rejects_writes_and_reads_nothing(holdfast, home, monkey
 def test_status_and_doctor_say_that_memory_is_disabled(holdfast, home, monkeypatch):
     holdfast("store", "one", "--key", "k")
     monkeypatch.setenv("HOLDFAST_ENABLED", "0")
-    assert "enabled   no: memory is disabled\n" in holdfast("status").out
-    assert "project   not looked up" in holdfast("status", project=None).out
+    assert "enabled   no (memory is disabled)\n" in holdfast("status").out
+    assert "project   unknown" in holdfast("status", project=None).out
     assert holdfast("status", "--json").json["enabled"] is False
     said = holdfast("doctor")
-    assert (said.code, said.out) == (0, f"all is well in {home}\n")
+    assert (said.code, said.out) == (0, f"no problems in {home}\n")
     assert said.err.startswith("memory is disabled")
     assert holdfast("doctor", "--json").json["disabled"] is True
 

@@ -147,7 +147,7 @@ def test_every_signal_of_the_ranking_has_a_description():
 
 def test_recall_without_hits_exits_0(holdfast):
     said = holdfast("recall", "nowhere", "--mode", "keyword")
-    assert (said.code, said.out, said.err) == (0, "", "nothing found\n")
+    assert (said.code, said.out, said.err) == (0, "", "No results.\n")
     assert holdfast("recall", "nowhere", "--json").json["hits"] == []
 
 

@@ -52,7 +52,7 @@ def test_an_answer_that_cannot_be_written_says_that_it_is_done(program, json):
     with open("/dev/full", "w") as full:
         command = program.command("store", "text", "--key", "k", *json)
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60)
-    assert done.returncode == 5 and (json or b"it is done, but the answer could not be written" in done.stderr)
+    assert done.returncode == 5 and (json or b"its output could not be written" in done.stderr)
     assert program("get", "k").out == "text\n"
 
 
@@ -72,7 +72,7 @@ def test_ctrl_c_prints_no_traceback_and_with_json_one_document(program, tmp_path
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
     assert running.returncode == 130
-    message, fix = "interrupted; it may be kept, or some of it", "Run it again: what is kept already is not kept twice"
+    message, fix = "interrupted; all, some or none of it may be stored", "Run it again; what is stored already is not stored twice"
     if words:
         said = {"error": "interrupted", "message": message, "fix": fix, "exit_code": 130}
         assert (json.loads(out), err) == (said, b"")
@@ -91,8 +91,8 @@ def test_an_interrupted_purge_says_that_it_may_have_begun(holdfast, monkeypatch,
         patched.setattr("holdfast.verbs.purge.job.PurgeJob.scrub", _interrupt)
         said = holdfast("purge", "k", "--yes", *words)
     told = said.json if words else {"message": said.err, "fix": said.err}
-    assert said.code == 130 and "interrupted; the purge may have begun" in told["message"]
-    assert "Run `holdfast doctor`, which ends it or says what will; if nothing was begun, purge it again" in told["fix"]
+    assert said.code == 130 and "interrupted; the purge may have started" in told["message"]
+    assert "Run `holdfast doctor` to finish it; if nothing was started, run the purge again" in told["fix"]
     assert holdfast("get", "k").code == 1 and holdfast("doctor").code == 0
     assert [receipt["state"] for receipt in holdfast("receipts", "--json").json] == ["done"]
 
@@ -110,8 +110,8 @@ def test_every_interrupted_command_says_what_to_do(monkeypatch, holdfast, comman
 @pytest.mark.parametrize("command", ["agent add", "agent rotate"])
 def test_an_interrupted_answer_may_have_lost_the_token(command):
     said = error_report.describe_interrupt(command, KeyboardInterrupt(), answered=True)
-    assert "nobody saw" in said.message and "agent rotate" in said.fix
-    assert error_report.describe_interrupt("store", KeyboardInterrupt(), answered=True).fix == "Nothing need be done again"
+    assert "may have been created" in said.message and "agent rotate" in said.fix
+    assert error_report.describe_interrupt("store", KeyboardInterrupt(), answered=True).fix == "There is no need to run it again"
 
 
 def test_every_changing_command_exists():
@@ -122,7 +122,7 @@ def test_every_changing_command_exists():
 def test_an_interrupt_while_waiting_for_stdin_has_done_nothing(holdfast, monkeypatch, words):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(read=_interrupt), isatty=lambda: False))
     said = holdfast(*words)
-    assert (said.code, said.out, said.err) == (130, "", "holdfast: interrupted; nothing was done\n  Run it again\n")
+    assert (said.code, said.out, said.err) == (130, "", "holdfast: interrupted; nothing was changed\n  Run it again\n")
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
@@ -133,12 +133,12 @@ def test_an_import_interrupted_while_reading_has_imported_nothing(program, tmp_p
     with open(pipe, "wb"):
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
-    said = {"error": "interrupted", "message": "interrupted; nothing was imported", "fix": "Run it again", "exit_code": 130}
+    said = {"error": "interrupted", "message": "interrupted before anything was imported", "fix": "Run it again", "exit_code": 130}
     assert running.returncode == 130
     if words:
         assert (json.loads(out), err) == ({**said, "stored": 0}, b"")
     else:
-        assert (out, err.decode()) == (b"", "holdfast: interrupted; nothing was imported\n  Run it again\n")
+        assert (out, err.decode()) == (b"", "holdfast: interrupted before anything was imported\n  Run it again\n")
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
@@ -157,8 +157,8 @@ def test_an_import_interrupted_while_writing_can_be_run_again(holdfast, monkeypa
         said = holdfast("import", "-", *words, stdin=lines)
     assert said.code == 130
     told = said.json if words else {"message": said.err, "fix": said.err, "stored": None}
-    assert "interrupted while 40 notes were imported: none, some or all may be kept" in told["message"]
-    assert "Run it again: what is kept already stays as it is" in told["fix"] and told["stored"] is None
+    assert "interrupted while 40 notes were imported: none, some or all may be stored" in told["message"]
+    assert "Run it again: stored notes stay unchanged" in told["fix"] and told["stored"] is None
     assert "Traceback" not in said.err and bool(said.err) != bool(words)
     again = holdfast("import", "-", "--json", stdin=lines).json
     assert 0 < again["created"] < 40 and again["created"] + again["unchanged"] == 40
@@ -172,9 +172,9 @@ def test_an_interrupt_during_the_answer_is_reported_on_stderr(holdfast, monkeypa
     holdfast("store", "text", "--key", "k")
     monkeypatch.setattr("holdfast.cli.runner._load_handler", lambda _: lambda call: call.answer({}, print) or interrupted(call))
     said = holdfast("list", "--json")
-    assert (said.code, said.json, said.err) == (130, {}, "holdfast: interrupted; the answer may be cut short\n  Run it again\n")
+    assert (said.code, said.json, said.err) == (130, {}, "holdfast: interrupted; the output may be incomplete\n  Run it again\n")
     said = holdfast("store", "text", "--json")
-    assert said.err == "holdfast: interrupted; it is done, but the answer may be cut short\n  Nothing need be done again\n"
+    assert said.err == "holdfast: interrupted; it is done, but the output may be incomplete\n  There is no need to run it again\n"
 
 
 def test_invalid_utf8_is_rejected_as_an_argument_and_kept_in_a_file(program, home):

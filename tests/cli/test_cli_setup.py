@@ -31,7 +31,7 @@ def test_config_lists_every_setting_with_its_source(holdfast, home, monkeypatch)
     assert listed["brief.entries"] == (7, "config.toml")
     assert listed["agent.name"] == ("bob", "HOLDFAST_AGENT")
     assert listed["lock.seconds"] == (30, "default")
-    assert "most whole notes of a scope" in holdfast("config").out
+    assert "Maximum number of whole notes per scope" in holdfast("config").out
 
 
 def test_config_never_prints_the_key_of_an_endpoint(holdfast, home, monkeypatch):
@@ -89,7 +89,7 @@ def test_a_removed_folder_belongs_to_no_project(holdfast, tmp_path, monkeypatch)
     monkeypatch.chdir(gone)
     gone.rmdir()
     refused = holdfast("store", "x", "--json", project=None)
-    assert refused.json["error"] == "no_scope" and "was removed" in refused.json["message"]
+    assert refused.json["error"] == "no_scope" and "was deleted" in refused.json["message"]
     assert holdfast("store", "x", project="named").code == 0
 
 
@@ -217,7 +217,7 @@ def test_an_agent_cannot_change_settings_that_limit_agents(holdfast, home, monke
     monkeypatch.setenv("CLAUDECODE", "1")
     refused = holdfast("config", *words)
     assert refused.code == 3
-    assert "an agent may not change" in refused.err
+    assert "agents cannot change" in refused.err
     assert (home / "config.toml").read_text() == before
     assert holdfast("config", "brief.entries", "7").code == 0  # other settings are allowed
     assert holdfast("config", "trust.quarantine").code == 0

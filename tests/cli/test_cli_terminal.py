@@ -127,7 +127,7 @@ def test_carriage_returns_are_marked_in_lines_with_colours():
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, False), ("n\n", 3, True), ("\n", 3, True)])
 def test_purge_asks_at_a_terminal(terminal, filled, home, typed, code, left):
     answered, shown = terminal("purge", "testing", typed=typed)
-    assert "Purge 'testing' for good, with its whole history? [y/N]" in shown
+    assert "Permanently delete 'testing' with its whole history? [y/N]" in shown
     assert answered == code
     assert (home / "shelf/projects/demo/notes/testing.md").exists() == left
 

@@ -27,31 +27,31 @@ from holdfast.cli.command_table import COMMANDS
         (["delete", "k"], "Did you mean `holdfast forget`?"),
         (["find", "x"], "Did you mean `holdfast recall`?"),
         (["file", "veiw", "x"], "Did you mean `holdfast file view`?"),
-        (["file", "xyz"], "One of: view, create"),
-        (["file"], "needs one of: view, create"),
-        (["bench"], "holdfast bench retrieval FILE... [options]  how well recall finds what answers a question"),
-        (["bench", "nope"], "One of: speed, retrieval, context, load"),
-        (["bench", "lod"], "Did you mean `holdfast bench load`? One of: speed, retrieval, context, load"),
+        (["file", "xyz"], "Use one of: view, create"),
+        (["file"], "needs a command: view, create"),
+        (["bench"], "holdfast bench retrieval FILE... [options]  Measure how well recall finds the answers to questions"),
+        (["bench", "nope"], "Use one of: speed, retrieval, context, load"),
+        (["bench", "lod"], "Did you mean `holdfast bench load`? Use one of: speed, retrieval, context, load"),
         (["bench", "retrieval", "--modes"], "Did you mean --mode?"),
-        (["bench", "retrieval", "--xyzzy"], "there is no option --xyzzy"),
+        (["bench", "retrieval", "--xyzzy"], "unknown option --xyzzy"),
         (["recall", "x", "--limt", "3"], "Did you mean --limit?"),
-        (["recall", "x", "--zzz"], "`holdfast recall --help` lists them"),
-        (["--scope", "global", "list"], "Write it after the command"),
+        (["recall", "x", "--zzz"], "Run `holdfast recall --help`"),
+        (["--scope", "global", "list"], "Write the command first"),
         (["store"], "Usage: holdfast store TEXT [options]"),
-        (["store", "two", "words"], 'Put quotes around it: "TEXT"'),
+        (["store", "two", "words"], 'Put quotes around the text: "TEXT"'),
         (["get", "a", "b"], "Usage: holdfast get KEY [options]"),
         (["recall", "x", "--limit", "ten"], "needs a whole number"),
-        (["recall", "x", "--limit"], "Write --limit N"),
+        (["recall", "x", "--limit"], "Add one: --limit N"),
         (["recall", "x", "--mode", "--no-color"], "--mode needs a value"),
-        (["recall", "x", "--json=yes"], "Write --json alone"),
+        (["recall", "x", "--json=yes"], "Write only --json"),
         (["recall", "x", "--mode", "psychic"], "One of: hybrid, keyword"),
         (["recall", "x", "--limit", "0"], "--limit must be 1 to 100"),
         (["recall", "x", "--now", "soon"], "--now: 'soon' is not a date"),
-        (["store", "x", "--valid-to", "2026-01-01", "--valid-from", "2026-02-01"], "say --valid-from too"),
+        (["store", "x", "--valid-to", "2026-01-01", "--valid-from", "2026-02-01"], "an earlier --valid-from"),
         (["store", "x", "--allow-secret", ""], 'Such as --allow-secret "a test account"'),
         (["recall"], "an empty query"),
         (["recall", "x", "--as-of", "soon"], "Write a day"),
-        (["store", "x", "--scope", "moon"], "One of: session, project"),
+        (["store", "x", "--scope", "moon"], "Use one of: session, project"),
         (["completion", "tcsh"], "One of: bash, zsh, fish"),
         ([], "holdfast --help"),
     ],
@@ -144,7 +144,7 @@ def test_an_unexpected_error_is_one_line_without_a_traceback(holdfast, monkeypat
     monkeypatch.setattr(Memory, "list", broken)
     said = holdfast("list")
     assert (said.code, said.out) == (5, "")
-    assert said.err == "holdfast: RuntimeError: a bolt came loose\n  Run it again with --debug to see where\n"
+    assert said.err == "holdfast: RuntimeError: a bolt came loose\n  Run it again with --debug and report the traceback\n"
     assert "Traceback" in holdfast("list", "--debug").err
     assert holdfast("list", "--json").json["error"] == "trouble"
 

@@ -1,4 +1,4 @@
-"""The command line. The `holdfast` script imports this module first, so it imports nothing heavy."""
+"""Command line interface. The `holdfast` script imports this module first, so it imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _PROJECT_READERS = (
 class Option:
     """An option such as `--scope SCOPE`; with an empty `value` it is a switch.
 
-    `choices` are the values it takes, or the name of a tuple of them in holdfast.models. A `repeatable` option collects a list.
+    `choices` are the possible values, or the name of a tuple of them in holdfast.models. A `repeatable` option collects a list.
     """
 
     __slots__ = ("choices", "help", "is_integer", "name", "repeatable", "value")
@@ -31,13 +31,15 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The name under which the parser keeps the value: `valid_from` for `--valid-from`."""
+        """Name of the parsed value: `valid_from` for `--valid-from`."""
         return self.name.lstrip("-").replace("-", "_")
 
 
 class Arg:
-    """A positional argument. `join_rest` takes all remaining words as one text, `repeatable` takes them as a list;
-    `completion` names what shell completion offers for it."""
+    """A positional argument. `join_rest` takes all remaining words as one text, `repeatable` takes them as a list.
+
+    `completion` names the kind of values that shell completion offers.
+    """
 
     __slots__ = ("completion", "help", "join_rest", "name", "repeatable", "required")
 
@@ -54,7 +56,7 @@ class Arg:
 
     @property
     def field(self) -> str:
-        """The name under which the parser keeps the value."""
+        """Name of the parsed value."""
         return self.name.lower()
 
     def __str__(self) -> str:
@@ -65,7 +67,7 @@ class Arg:
 class Command:
     """A command: `handler` is the `module:function` of holdfast.cli.commands that runs it.
 
-    The parser hands a `raw` command the words after its name unread.
+    The parser does not parse the words after the name of a `raw` command.
     """
 
     __slots__ = ("args", "example", "handler", "name", "options", "raw", "summary")
@@ -84,40 +86,40 @@ class Command:
 
     @property
     def reads_project(self) -> bool:
-        """Whether it reads the memory of a project and changes nothing."""
+        """Return whether the command reads the memory of a project and changes nothing."""
         return self.name in _PROJECT_READERS
 
     @property
     def usage(self) -> str:
-        """The usage line, such as `holdfast get KEY [options]`."""
+        """Return the usage line, such as `holdfast get KEY [options]`."""
         words = ["holdfast", self.name, *[str(arg) for arg in self.args]]
         return " ".join([*words, "[options]"] if self.options else words)
 
 
 GLOBAL_OPTIONS = (
-    Option("--home", "DIR", "the folder memory lives in (HOLDFAST_HOME; ~/.holdfast)"),
-    Option("--project", "ID", "the project, instead of finding it out (HOLDFAST_PROJECT)"),
-    Option("--session", "ID", "the session (HOLDFAST_SESSION)"),
-    Option("--agent", "NAME", "the agent (HOLDFAST_AGENT)"),
-    Option("--client", "NAME", "the program that asks, kept with what is written (HOLDFAST_CLIENT)"),
-    Option("--url", "URL", "a gateway to ask, not the home; token: HOLDFAST_TOKEN (HOLDFAST_URL)"),
-    Option("--token-file", "FILE", "with --url: a file with the token, and nothing else in it"),
-    Option("--store", "URL", "a postgresql:// address where memory is kept, not the home (HOLDFAST_STORE)"),
-    Option("--read-store", "URL", "with --store: a replica of it to search in (HOLDFAST_STORE_READ)"),
-    Option("--tenant", "NAME", "with --store: whose memory there (HOLDFAST_TENANT; default)"),
-    Option("--json", "", "answer with one JSON document on stdout, also for errors"),
-    Option("--no-color", "", "no colour (as do NO_COLOR and TERM=dumb)"),
-    Option("--debug", "", "show the traceback of an error"),
-    Option("--help", "", "show help, for everything or for one command"),
-    Option("--version", "", "show the version"),
+    Option("--home", "DIR", "Folder of the home (HOLDFAST_HOME) [default: ~/.holdfast]"),
+    Option("--project", "ID", "ID of the project (HOLDFAST_PROJECT) [default: project of this folder]"),
+    Option("--session", "ID", "ID of the session (HOLDFAST_SESSION)"),
+    Option("--agent", "NAME", "Name of the agent (HOLDFAST_AGENT)"),
+    Option("--client", "NAME", "Name of the calling program, recorded with each write (HOLDFAST_CLIENT)"),
+    Option("--url", "URL", "URL of a gateway to use (HOLDFAST_URL); set its token in HOLDFAST_TOKEN"),
+    Option("--token-file", "FILE", "With --url: file that contains only the token"),
+    Option("--store", "URL", "postgresql:// URL of a store to use instead of the home (HOLDFAST_STORE)"),
+    Option("--read-store", "URL", "With --store: URL of a replica for searches (HOLDFAST_STORE_READ)"),
+    Option("--tenant", "NAME", "With --store: tenant in the store (HOLDFAST_TENANT) [default: default]"),
+    Option("--json", "", "Print one JSON document to stdout, also for errors"),
+    Option("--no-color", "", "Print without colour (also NO_COLOR, TERM=dumb)"),
+    Option("--debug", "", "Show the traceback of an error"),
+    Option("--help", "", "Show help for all commands or for one"),
+    Option("--version", "", "Show the version"),
 )
 
 EXIT_CODES = (
-    (0, "done"),
-    (1, "not there, or a problem was found"),
-    (2, "wrong usage"),
-    (3, "refused; nothing was written"),
-    (4, "busy or conflict: somebody else was there first"),
-    (5, "damaged, or disk trouble"),
-    (130, "interrupted"),
+    (0, "Success"),
+    (1, "Not found, or a problem was reported"),
+    (2, "Wrong usage"),
+    (3, "Rejected; nothing was written"),
+    (4, "Conflict or busy; try again"),
+    (5, "Damaged file, disk error or unreachable service"),
+    (130, "Interrupted"),
 )

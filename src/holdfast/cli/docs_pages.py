@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def render_commands() -> str:
     """Return docs/cli.md: every command."""
     lines = [
-        "# The command line", "", _format_header("cli/command_table.py"), "",
-        "`holdfast COMMAND ... [options]`. At a terminal you get colour and tables, down a pipe plain text, with",
-        "`--json` one JSON document on stdout. `-` reads a text from stdin. Options may stand anywhere.", "",
-        "## Every command takes", "", *_format_options(GLOBAL_OPTIONS), "",
-        "## Exit codes", "", "| Code | Means |", "|---|---|",
+        "# CLI reference", "", _format_header("cli/command_table.py"), "",
+        "`holdfast COMMAND ... [options]`. Output is coloured on a terminal, plain in a pipe, and JSON with `--json`.",
+        "Options can be given before or after arguments. A text or file `-` reads stdin.", "",
+        "## Global options", "", *_format_options(GLOBAL_OPTIONS), "",
+        "## Exit codes", "", "| Code | Meaning |", "|---|---|",
         *[f"| {code} | {text} |" for code, text in EXIT_CODES], "",
-        'With `--json` an error is `{"error", "message", "fix", "exit_code"}` on stdout; see [errors](errors.md).',
-        "Ctrl-C is the error `interrupted`; an `import` says in `stored` how many notes are surely kept, or null.",
+        'With `--json`, an error is printed to stdout as `{"error", "message", "fix", "exit_code"}`; see [errors](errors.md).',
+        "Ctrl-C is the error `interrupted`; for `import`, its field `stored` is the number of notes that were stored, or null.",
     ]  # fmt: skip
     for title, commands in SECTIONS:
         lines += ["", f"## {title}"]
@@ -51,9 +51,9 @@ def render_errors() -> str:
     ]
     return "\n".join([
         "# Errors", "", _format_header("errors.py"), "",
-        "Each error has a `message` and a `fix` that says what to do. All can be imported from `holdfast`.", "",
+        "Each error has a `message` (what is wrong) and a `fix` (what to do). All classes can be imported from `holdfast`.", "",
         "```", tree, "```", "",
-        "| Error | Code in JSON | Exit code | HTTP | When |", "|---|---|---|---|---|", *rows, "",
+        "| Error | JSON code | Exit code | HTTP status | Meaning |", "|---|---|---|---|---|", *rows, "",
     ])  # fmt: skip
 
 
@@ -61,10 +61,11 @@ def render_settings() -> str:
     """Return docs/settings.md: every setting."""
     return "\n".join([
         "# Settings", "", _format_header("config.py"), "",
-        "Written to `config.toml` in the home, by hand or with `holdfast config NAME VALUE`; the name before the dot",
-        "is the table. The environment wins over the file. `HOLDFAST_HOME` says where the home is; otherwise it is",
-        "`~/.holdfast`.", "",
-        "| Name | Default | Environment | What it does |", "|---|---|---|---|",
+        "Settings are stored in `config.toml` in the home folder. Change them by hand or with `holdfast config NAME VALUE`.",
+        "The part of the name before the dot is the TOML table. An environment variable overrides the file.",
+        "`HOLDFAST_HOME` sets the home folder; the default is `~/.holdfast`.",
+        "",
+        "| Name | Default | Environment variable | Description |", "|---|---|---|---|",
         *[_format_setting(setting) for setting in SETTINGS], "",
     ])  # fmt: skip
 

@@ -1,7 +1,4 @@
-"""Report errors and Ctrl-C in the words of the command line, and what may have been done by then.
-
-Loaded only when a command fails.
-"""
+"""Report errors and Ctrl-C in the words of the command line, with what the command may have done."""
 
 from __future__ import annotations
 
@@ -24,17 +21,17 @@ _RENAMED_FIELDS = {"made_from": "--from", "tags": "--tag", "pinned": "--pin"}  #
 _PHRASES = {"redact": "`--redact`"}
 
 _RUN_AGAIN = "Run it again"
-_STORED = ("it may be kept, or some of it", "Run it again: what is kept already is not kept twice")
+_STORED = ("all, some or none of it may be stored", "Run it again; what is stored already is not stored twice")
 _PURGE = (
-    "the purge may have begun",
-    "Run `holdfast doctor`, which ends it or says what will; if nothing was begun, purge it again",
+    "the purge may have started",
+    "Run `holdfast doctor` to finish it; if nothing was started, run the purge again",
 )
 _TOKEN = (
-    "a token may be made that nobody saw",
-    "`holdfast agent list` shows who is there, and `holdfast agent rotate` gives one of them another token",
+    "a token may have been created but not shown",
+    "Check with `holdfast agent list`, and get a new token with `holdfast agent rotate`",
 )
-_REPEATABLE = ("it may be done in part", "Run it again: it goes on where it ended, and nothing is done twice")
-_UNKNOWN = ("it may be done, or part of it", "Look how things are, then run it again if it is not done")
+_REPEATABLE = ("it may be partly done", "Run it again; it continues where it stopped")
+_UNKNOWN = ("it may be done, or partly done", "Check the current state, and run it again if it is not done")
 CHANGING_COMMANDS = {  # every command that changes anything: what it may have done when it is interrupted, and the fix
     "store": _STORED, "fact": _STORED, "log": _STORED, "import-history": _STORED, "purge": _PURGE, "agent add": _TOKEN,
     "agent rotate": _TOKEN, "copy": _REPEATABLE, "migrate": _REPEATABLE, "reindex": _REPEATABLE, "embed": _REPEATABLE,
@@ -60,7 +57,7 @@ class CommandInterrupted(KeyboardInterrupt):
 
 def interrupted_before_start() -> CommandInterrupted:
     """Return the interrupt of a command that still waited for an answer or for its input."""
-    return CommandInterrupted("nothing was done")
+    return CommandInterrupted("nothing was changed")
 
 
 def describe_interrupt(command: str, error: KeyboardInterrupt, answered: bool) -> KeyboardInterrupt:
@@ -69,9 +66,9 @@ def describe_interrupt(command: str, error: KeyboardInterrupt, answered: bool) -
         return error
     if not answered or CHANGING_COMMANDS.get(command) is _TOKEN:  # an answer that is cut short may lack the token
         return CommandInterrupted(*CHANGING_COMMANDS.get(command, ()))
-    effect = "the answer may be cut short"
+    effect = "the output may be incomplete"
     if command in CHANGING_COMMANDS:
-        return CommandInterrupted(f"it is done, but {effect}", "Nothing need be done again")
+        return CommandInterrupted(f"it is done, but {effect}", "There is no need to run it again")
     return CommandInterrupted(effect)
 
 
@@ -147,7 +144,7 @@ def _wrap_unexpected(error: Exception) -> HoldfastError:
     if isinstance(error, OSError) and error.errno is not None:
         wrapped = from_os(error)
     else:
-        wrapped = Trouble(f"{type(error).__name__}: {error}", "Run it again with --debug to see where")
+        wrapped = Trouble(f"{type(error).__name__}: {error}", "Run it again with --debug and report the traceback")
     wrapped.__cause__ = error
     return wrapped
 

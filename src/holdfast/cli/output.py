@@ -54,7 +54,7 @@ class Output:
 
             found = find_kinds(text)
             if found:
-                message = f"hidden characters are shown as marks ({', '.join(found)}); --json has the text as it is"
+                message = f"hidden characters are shown as marks ({', '.join(found)}); use --json for the exact text"
                 self.print_message(message, "yellow")
 
     def _split_lines(self, marked: str) -> list[str]:
@@ -94,7 +94,7 @@ class Output:
         self.print_line(document, exact=True)
 
     def style(self, text: str, name: str, stream: TextIO | None = None) -> str:
-        """Return the text in a colour or weight of `_STYLES` if the stream is a terminal that wants colour."""
+        """Return the text in a colour or weight of `_STYLES` if the stream is a terminal with colour."""
         if not text or not name or self._no_color or self.json or not _is_terminal(stream or sys.stdout):
             return text
         from holdfast.config import allows_colour

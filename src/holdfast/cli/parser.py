@@ -46,7 +46,7 @@ def parse_args(argv: list[str]) -> ParsedArguments:
     arguments = parse_partial(argv)
     if arguments.pending:
         option = arguments.pending
-        raise UsageError(f"{option.name} needs a value", f"Write {option.name} {option.value}")
+        raise UsageError(f"{option.name} needs a value", f"Add one: {option.name} {option.value}")
     if arguments.command and not arguments.command.raw and not arguments.has("help"):
         _assign_positionals(arguments, arguments.command)
     return arguments
@@ -104,14 +104,14 @@ def _parse_option(arguments: ParsedArguments, word: str) -> None:
     if option.value and not equals:
         arguments.pending = option
     elif equals and not option.value:
-        raise UsageError(f"{name} takes no value", f"Write {name} alone")
+        raise UsageError(f"{name} takes no value", f"Write only {name}")
     else:
         _set_value(arguments, option, value if equals else True)
 
 
 def _set_value(arguments: ParsedArguments, option: Option, value: object) -> None:
     if arguments.pending and isinstance(value, str) and value.partition("=")[0] in arguments.options:
-        raise UsageError(f"{option.name} needs a value", f"Write {option.name}=... for one that starts with '--'")
+        raise UsageError(f"{option.name} needs a value", f"Write {option.name}=VALUE if the value starts with '--'")
     arguments.pending = None
     if option.is_integer:
         value = _parse_integer(str(value), option.name)
@@ -126,7 +126,7 @@ def _parse_integer(text: str, name: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"{name} needs a whole number, not {text!r}", f"Write {name} 10") from None
+        raise UsageError(f"{name} needs a whole number, not {text!r}", f"Write it as {name} 10") from None
 
 
 def _parse_command(arguments: ParsedArguments, word: str) -> None:
@@ -146,19 +146,19 @@ def _assign_positionals(arguments: ParsedArguments, command: Command) -> None:
     for arg in command.args:
         if not words:
             if arg.required:
-                raise UsageError(f"{arg.name} is missing: {arg.help}", f"Usage: {command.usage}")
+                raise UsageError(f"{arg.name} is missing ({arg.help[:1].lower()}{arg.help[1:]})", f"Usage: {command.usage}")
             break
         if arg.join_rest or arg.repeatable:
             arguments.values[arg.field] = " ".join(words) if arg.join_rest else words
             return
         arguments.values[arg.field] = words.pop(0)
     if words:
-        raise UsageError(f"one word too many: {words[0]!r}", _suggest_quotes(command))
+        raise UsageError(f"unexpected argument {words[0]!r}", _suggest_quotes(command))
 
 
 def _suggest_quotes(command: Command) -> str:
     texts = [arg.name for arg in command.args if arg.name in ("TEXT", "VALUE", "NEW")]
-    return f'Put quotes around it: "{texts[-1]}"' if texts else f"Usage: {command.usage}"
+    return f'Put quotes around the text: "{texts[-1]}"' if texts else f"Usage: {command.usage}"
 
 
 def _unknown_command(name: str, group: str) -> UsageError:
@@ -166,16 +166,18 @@ def _unknown_command(name: str, group: str) -> UsageError:
     similar = _SYNONYMS.get(name) or _find_similar(name.removeprefix(f"{group} "), inner or [*COMMANDS, *COMMAND_GROUPS])
     hints = [f"Did you mean `holdfast {f'{group} {similar}'.strip()}`?"] if similar else []
     if inner or not similar:
-        hints.append(f"One of: {', '.join(inner)}" if inner else "`holdfast --help` lists them")
-    return UsageError(f"there is no command {name!r}", " ".join(hints))
+        hints.append(f"Use one of: {', '.join(inner)}" if inner else "Run `holdfast --help` for the list of commands")
+    return UsageError(f"unknown command {name!r}", " ".join(hints))
 
 
 def _unknown_option(arguments: ParsedArguments, name: str) -> UsageError:
     command = arguments.command
     if command is None and any(option.name == name for known in COMMANDS.values() for option in known.options):
-        return UsageError(f"{name} is an option of a command", "Write it after the command")
+        return UsageError(f"{name} must follow a command", "Write the command first")
     similar = _find_similar(name, arguments.options)
     if similar:
-        return UsageError(f"there is no option {name}", f"Did you mean {similar}?")
+        return UsageError(f"unknown option {name}", f"Did you mean {similar}?")
     help_command = f"`holdfast {command.name} --help`" if command else "`holdfast --help`"
-    return UsageError(f"there is no option {name}", f"{help_command} lists them; put -- before a text that starts with '-'")
+    return UsageError(
+        f"unknown option {name}", f"Run {help_command} for the options; put -- before a text that starts with '-'"
+    )

@@ -28,7 +28,7 @@ def find_url(call: Invocation, settings: Config) -> str | None:
     command = call.arguments.command
     given: str | None = call["url"]
     if given is None and call["token_file"] is not None and not settings.url:
-        raise UsageError("--token-file is for a gateway", "Say which one with --url")
+        raise UsageError("--token-file needs a gateway", "Add --url URL")
     uses_memory = command is None or _is_in(command, _GATEWAY_COMMANDS) or _is_in(command, _HOME_COMMANDS)
     url = given or (settings.url if uses_memory else None)
     return check_gateway_url(url) if url else None
@@ -37,15 +37,15 @@ def find_url(call: Invocation, settings: Config) -> str | None:
 def check_available(command: Command, url_given: bool) -> None:
     """Raise UsageError for a command that no gateway offers; if only the settings name a gateway, local commands pass."""
     if not _is_in(command, _GATEWAY_COMMANDS) and (url_given or _is_in(command, _HOME_COMMANDS)):
-        message = f"`holdfast {command.name}` is about the machine it runs on, and cannot be asked of a gateway"
-        fix = "Leave --url out" if url_given else "Run it where the gateway runs, or unset HOLDFAST_URL (gateway.url)"
+        message = f"`holdfast {command.name}` works only on this machine's home, not on a gateway"
+        fix = "Leave out --url" if url_given else "Run it on the machine of the gateway, or unset HOLDFAST_URL (gateway.url)"
         raise UsageError(message, fix)
 
 
 def report_local_home(call: Invocation, settings: Config) -> None:
     """Say that the command uses this machine's home although the settings name a gateway."""
     if settings.url:
-        call.output.print_message(f"on the home {settings.home} of this machine; HOLDFAST_URL (gateway.url) is not asked")
+        call.output.print_message(f"using the home {settings.home}, not the gateway in HOLDFAST_URL (gateway.url)")
 
 
 def open_memory(call: Invocation, settings: Config, url: str) -> Memory:
@@ -72,10 +72,10 @@ def read_token(call: Invocation) -> str | None:
         with open(fd, "rb") as file:
             token = file.read(_MAX_TOKEN_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it holds no token"
-        raise UsageError(f"cannot read a token from {path}: {reason}", "Name a file with the token and nothing else") from None
+        reason = getattr(error, "strerror", None) or "it contains no token"
+        raise UsageError(f"cannot read a token from {path}: {reason}", "Name a file that contains only the token") from None
     if not token:
-        raise UsageError(f"{path} is empty", "Name a file with the token and nothing else")
+        raise UsageError(f"{path} is empty", "Name a file that contains only the token")
     return token
 
 

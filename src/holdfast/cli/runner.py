@@ -88,7 +88,7 @@ class Invocation:
         settings, given = config.load(self["home"]), self.parse_store_options()
         if self["store"] is not None:
             if self["url"] is not None:
-                raise UsageError("--store and --url contradict each other", "Give one of them")
+                raise UsageError("--store and --url cannot be combined", "Give one of them")
             given["url"] = None  # --store wins over a gateway in the settings
         return settings.replace(**given) if given else settings
 
@@ -114,7 +114,9 @@ class Invocation:
         if self["origin"] == "user":
             from holdfast.errors import Refused
 
-            raise Refused("an agent cannot speak as the user", "Leave --origin away, or run this in a terminal of your own")
+            raise Refused(
+                "agents cannot use --origin user", "Leave out --origin, or run this yourself in a terminal outside the agent"
+            )
         return "agent"
 
     def find_session(self) -> str | None:
@@ -138,7 +140,7 @@ class Invocation:
         if not whole:
             text = text.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\r\n" if text.endswith(b"\r\n") else b"\n")
         if len(text) > max_bytes:
-            raise TooLarge(f"{what} may have {max_bytes:,} bytes, and stdin has more", "Split it, or keep a summary of it")
+            raise TooLarge(f"stdin is too large: {what} may have {max_bytes:,} bytes", "Split it, or store a summary")
         return text
 
     def answer(self, result: T, print_result: Callable[[Output, T], None], code: int = 0) -> int:
@@ -174,7 +176,7 @@ def to_json(value: Any) -> Any:
 
 
 def _tells_disabled(result: Any) -> bool:
-    """Return whether a field of the result tells that memory is disabled; a list has none."""
+    """Return whether a field of the result says that memory is disabled; a list has no such field."""
     return "disabled" in result if isinstance(result, dict) else hasattr(result, "disabled") or hasattr(result, "enabled")
 
 
@@ -272,8 +274,8 @@ def _answer_not_written(error: OSError) -> Exception:
 
     if isinstance(error, BrokenPipeError):
         return error
-    message = f"it is done, but the answer could not be written: {error.strerror}"
-    return Trouble(message, "Let the output go elsewhere; nothing need be done again")
+    message = f"the command succeeded, but its output could not be written: {error.strerror}"
+    return Trouble(message, "Redirect the output; there is no need to run it again")
 
 
 def needs_confirmation(call: Invocation) -> bool:
@@ -286,9 +288,9 @@ def confirm(call: Invocation, question: str) -> None:
     from holdfast.errors import Refused
 
     if call.output.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Refused(f"not without being sure: {question}", "Say --yes")
+        raise Refused(f"confirmation needed: {question}", "Add --yes to confirm")
     if not ask_yes_no(question):
-        raise Refused("nothing was done", "Answer y, or say --yes")
+        raise Refused("not confirmed; nothing was changed", "Answer y, or add --yes")
 
 
 def ask_yes_no(question: str) -> bool:
@@ -316,7 +318,7 @@ def _read_stdin(max_bytes: int) -> bytes:
 def open_stdin() -> BinaryIO:
     """Return stdin as bytes; tell a person at a terminal how to end the input."""
     if sys.stdin is None:
-        raise UsageError("there is no stdin to read from", "Give the text itself, or pipe it in")
+        raise UsageError("stdin is closed", "Give the text as an argument, or pipe it in")
     if sys.stdin.isatty() and sys.stderr.isatty():
         sys.stderr.write("Type or paste the text. Press Ctrl-D on an empty line to end it, Ctrl-C to cancel.\n")
         sys.stderr.flush()
@@ -327,4 +329,4 @@ def check_exclusive(call: Invocation, *names: str) -> None:
     """Raise UsageError if more than one of these options was given."""
     given = [f"--{name.replace('_', '-')}" for name in names if call[name] is not None]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} contradict each other", "Give one of them")
+        raise UsageError(f"{' and '.join(given)} cannot be combined", "Give one of them")

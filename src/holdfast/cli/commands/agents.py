@@ -29,7 +29,7 @@ _NO_DATE, _NO_QUOTA = "never", "none"
 def add_agent(call: Invocation) -> int:
     """`holdfast agent add`."""
     if not call["role"]:
-        raise UsageError("which role?", "Say it with --role; `holdfast role list` shows them")
+        raise UsageError("which role?", "Name a role with --role; `holdfast role list` shows them")
     given = {kind: call[kind] for kind in KINDS if call[kind]}
     granted = make_grants({kind: [one] if isinstance(one, str) else one for kind, one in given.items()})
     with closing(_open_gate(call, changes=True)) as gate:
@@ -49,7 +49,7 @@ def revoke_agent(call: Invocation) -> int:
     with closing(_open_gate(call)) as gate:
         name = gate.agent(call["name"]).name
         if not (call["yes"] or call.output.json) and sys.stdin.isatty() and sys.stderr.isatty():
-            confirm(call, f"End every token of {name!r}? It is shut out at once.")
+            confirm(call, f"Revoke all tokens of {name!r}? The agent loses access at once.")
         agent = gate.revoke(name)
     return call.answer(_describe_agent(agent), _print_revoked)
 
@@ -96,7 +96,7 @@ def list_roles(call: Invocation) -> int:
         roles = [{**role.as_dict(), "own": gate.is_custom(role.name)} for role in gate.roles()]
         problems = gate.role_problems()
     for problem in problems:
-        call.output.print_message(f"{problem.message}; until it is mended this role means nothing", "yellow")
+        call.output.print_message(f"{problem.message}; until this is fixed, the role allows nothing", "yellow")
     return call.answer(roles, _print_roles)
 
 
@@ -167,14 +167,14 @@ def _format_times(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe_token(agent: Agent, token: str) -> dict[str, Any]:
-    """Return a new token with its agent: the only time that it is shown."""
+    """Return a new token with its agent; it is not shown again."""
     fields = _describe_agent(agent)
     return {"token": token, **{name: fields[name] for name in ("agent", "role", "token_id", "expires")}}
 
 
 def _print_token(output: Output, report: dict[str, Any]) -> None:
     until = f" until {report['expires'][:10]}" if report["expires"] else ""
-    output.print_message(f"{report['agent']} may come in as {report['role']}{until}. Its token, which is shown only now:")
+    output.print_message(f"{report['agent']} has the role {report['role']}{until}. Its token, which is shown only once:")
     output.print_line(report["token"])
 
 
@@ -184,21 +184,21 @@ def _print_revoked(output: Output, agent: dict[str, Any]) -> None:
 
 def _print_grants(output: Output, report: dict[str, Any]) -> None:
     if report["everything"]:
-        output.print_line(f"{report['agent']} reaches everything: its role is {report['role']}")
+        output.print_line(f"{report['agent']} has access to everything: its role is {report['role']}")
         return
     rows = [(grant["kind"], grant["pattern"], "agent") for grant in report["grants"]]
     for kind, patterns in zip(KINDS, report["role_grants"].values(), strict=True):
         rows += [(kind, pattern, f"role {report['role']}") for pattern in patterns]
     if not rows:
         name = report["agent"]
-        output.print_empty(f"{name} has no grants: it reaches its own memory, and sessions named {name}.*")
+        output.print_empty(f"{name} has no grants: it has access to its own memory and to sessions named {name}.*")
         return
     output.print_table(("KIND", "PATTERN", "FROM"), rows, ("", "bold", "dim"))
 
 
 def _print_agents(output: Output, agents: list[dict[str, Any]]) -> None:
     if not agents:
-        output.print_empty("there is no agent; `holdfast agent add NAME --role ROLE` lets one in")
+        output.print_empty("No agents yet. Add one with `holdfast agent add NAME --role ROLE`.")
         return
     rows = [
         (
@@ -242,4 +242,4 @@ def _print_check(output: Output, report: dict[str, Any]) -> None:
         output.print_line(f"{output.style('wrong', 'red')} {join_lines(problem['message'])}")
         output.print_line(f"      {join_lines(problem['fix'])}")
     if not report["problems"]:
-        output.print_line(f"{format_count(len(report['roles']), 'role')}: {', '.join(report['roles'])}; nothing is wrong")
+        output.print_line(f"{format_count(len(report['roles']), 'role')}: {', '.join(report['roles'])}; no problems")

@@ -17,9 +17,9 @@ def brief(call: Invocation) -> int:
     """`holdfast brief`."""
     cap: int | None = call["cap"]
     if cap is not None and not 750 <= cap <= 9000:
-        raise UsageError(f"--cap must be 750 to 9000, not {cap}", "Ask for 750 to 9000 characters")
+        raise UsageError(f"--cap must be 750 to 9000, not {cap}", "Give a number of characters from 750 to 9000")
     if call["again"] and call["prompt"] is None:
-        raise UsageError("--again goes with --prompt", "A start briefing is always whole")
+        raise UsageError("--again needs --prompt", "Add --prompt TEXT, or leave out --again")
     explain = bool(call["explain"])
     result = call.memory.brief(prompt=call["prompt"], again=bool(call["again"]), cap=cap, explain=explain)
     if explain:
@@ -46,7 +46,9 @@ def _print_start(output: Output, brief: Brief) -> None:
     if brief.text:
         output.print_text(brief.text)
     else:
-        output.print_empty("nothing to tell: `holdfast store TEXT` keeps a note, `holdfast brief --explain` says why")
+        output.print_empty(
+            "No notes to show. Store one with `holdfast store TEXT`, or run `holdfast brief --explain` for the reasons."
+        )
 
 
 def _print_prompt(output: Output, brief: Brief) -> None:
@@ -60,12 +62,12 @@ def _print_explained(output: Output, brief: Brief) -> None:
     from holdfast.cli.output import format_count, join_lines
 
     if not brief.why:
-        output.print_empty("there is no note here yet: `holdfast store TEXT` keeps the first one")
+        output.print_empty("No notes yet. Store one with `holdfast store TEXT`.")
         return
     reasons = sorted(brief.why, key=lambda reason: not reason.told)
     rows = [("in" if reason.told else "out", join_lines(reason.name), reason.reason) for reason in reasons[:_MAX_ROWS]]
     output.print_table(("", "NOTE", "WHY"), rows, ("bold", "", "dim"))
     if len(reasons) > _MAX_ROWS:
-        output.print_message(f"and {len(reasons) - _MAX_ROWS:,} more; --json has them all")
+        output.print_message(f"and {len(reasons) - _MAX_ROWS:,} more; use --json for all")
     shown = len([reason for reason in reasons if reason.told])
     output.print_message(f"{format_count(shown, 'note')} of {len(reasons):,} in {len(brief.text):,} characters")

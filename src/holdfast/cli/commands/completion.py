@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.cli.parser import ParsedArguments
     from holdfast.cli.runner import Invocation
 
-    Words = list[tuple[str, str]]  # each word with its meaning
+    Words = list[tuple[str, str]]  # each word with its description
 
 _MAX_KEYS = 500  # keys offered at once
 
@@ -57,13 +57,13 @@ def completion(call: Invocation) -> int:
     """`holdfast completion`."""
     shell = call["shell"]
     if shell not in SCRIPTS:
-        raise UsageError(f"no completion for {shell!r}", f"One of: {', '.join(SCRIPTS)}")
+        raise UsageError(f"no completion script for the shell {shell!r}", f"One of: {', '.join(SCRIPTS)}")
     script = {"shell": shell, "script": SCRIPTS[shell]}
     return call.answer(script, lambda output, script: output.print_text(script["script"]))
 
 
 def complete(call: Invocation) -> int:
-    """`holdfast _complete`: print what the last word may become, one per line with a tab and its meaning; nothing on errors."""
+    """`holdfast _complete`: print completions of the last word, one per line, a tab and a description; nothing on errors."""
     from holdfast.cli.output import join_lines
 
     typed = _join_equals(call.arguments.rest) or [""]
@@ -142,7 +142,7 @@ def _list_clients(_: ParsedArguments) -> Words:
 def _list_paths(arguments: ParsedArguments) -> Words:
     from holdfast.cli.commands.setup import HOME_PATHS, SCOPE_FOLDERS
 
-    return [*[(name, "a place in the home") for name in (*HOME_PATHS, *SCOPE_FOLDERS)], *_list_keys(arguments)]
+    return [*[(name, "part of the home") for name in (*HOME_PATHS, *SCOPE_FOLDERS)], *_list_keys(arguments)]
 
 
 def _list_scaffolds(_: ParsedArguments) -> Words:

@@ -24,7 +24,7 @@ def config(call: Invocation) -> int:
         return call.answer(_describe_settings(home, settings_module.SETTINGS), _print_settings)
     setting = settings_module.find_setting(call["name"])
     if call["unset"] and call["value"] is not None:
-        raise UsageError("--unset takes no value", f"Write holdfast config {setting.name} --unset")
+        raise UsageError("--unset takes no value", f"Run `holdfast config {setting.name} --unset`")
     if call["value"] is not None or call["unset"]:
         _check_may_change(setting)
         change(home, setting, call["value"], "the command line")
@@ -34,7 +34,7 @@ def config(call: Invocation) -> int:
 def _check_may_change(setting: Setting) -> None:
     """Raise Refused if an agent changes a setting that limits agents."""
     if setting.name.startswith(_PERSON_ONLY) and settings_module.runs_in_agent():
-        raise Refused(f"an agent may not change {setting.name}", "A person does it, in a terminal of their own")
+        raise Refused(f"agents cannot change {setting.name}", "Change it yourself in a terminal outside the agent")
 
 
 def _describe_settings(home: str, settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
@@ -58,4 +58,4 @@ def _print_setting(output: Output, setting: dict[str, Any]) -> None:
 
 def _print_settings(output: Output, settings: list[dict[str, Any]]) -> None:
     rows = [(setting["name"], format_value(setting["value"]), setting["from"], setting["sentence"]) for setting in settings]
-    output.print_table(("NAME", "VALUE", "FROM", "WHAT IT DOES"), rows, ("bold", "", "cyan", "dim"))
+    output.print_table(("NAME", "VALUE", "FROM", "DESCRIPTION"), rows, ("bold", "", "cyan", "dim"))

@@ -23,7 +23,7 @@ def demo(call: Invocation) -> int:
     import tempfile
 
     if call.output.json:
-        raise UsageError("the demo is for people", "Leave out --json; every single command takes it")
+        raise UsageError("demo does not support --json", "Leave out --json")
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
         return _Tour(call.output, os.path.join(folder, "home"), ["--no-color"] * bool(call["no_color"])).run()
 
@@ -39,12 +39,12 @@ class _Tour:
     def run(self) -> int:
         """Run the tour and return its exit code."""
         earlier, later = _days_ago(90), _days_ago(30)
-        self._output.print_line("Holdfast in two minutes, on a temporary home that is gone again at the end.")
-        self._print_title("Keep something, and find it again")
+        self._output.print_line("Holdfast in two minutes, in a temporary home that is deleted at the end.")
+        self._print_title("Store a note and find it again")
         self._run_command("store", "We deploy on Fridays.", "--key", "deploys", "--tag", "ci-cd", "--valid-from", earlier)
         self._run_command("store", "Answer in short sentences.", "--scope", "global", "--type", "feedback")
         self._run_command("recall", "deploy")
-        self._print_title("A new value closes the old one, and nothing is lost")
+        self._print_title("A new value closes the old one, which stays in the history")
         self._run_command("store", "We deploy on Tuesdays, never on Fridays.", "--key", "deploys", "--valid-from", later)
         self._run_command("recall", "deploy")
         self._run_command("recall", "deploy", "--as-of", _days_ago(60))
@@ -58,17 +58,17 @@ class _Tour:
         self._run_command("forget", "deploys")
         self._run_command("recall", "deploy")
         self._run_command("restore", "deploys")
-        self._print_title("What an agent is told when it starts")
+        self._print_title("What an agent is shown when it starts")
         self._run_command("brief")
-        self._print_title("And all of it is plain files that you own")
+        self._print_title("Everything is stored in plain files that you own")
         self._print_tree()
         self._print_file("projects/demo/notes/deploys.md")
         self._print_file("projects/demo/notes/telegram.md")
-        self._print_title("How to go on")
-        self._output.print_line('holdfast store "..."     keeps your first note, in ~/.holdfast')
-        self._output.print_line("holdfast status          shows where memory for this folder lives")
+        self._print_title("Next steps")
+        self._output.print_line('holdfast store "..."     stores your first note in ~/.holdfast')
+        self._output.print_line("holdfast status          shows where memory for this folder is stored")
         self._output.print_line("holdfast --help          lists every command")
-        self._output.print_line("holdfast completion bash teaches your shell (or zsh, or fish)")
+        self._output.print_line("holdfast completion bash prints a completion script (also for zsh and fish)")
         return 0
 
     def _run_command(self, *args: str) -> None:
@@ -79,7 +79,7 @@ class _Tour:
         if code == 130:
             raise KeyboardInterrupt
         if code:
-            raise Trouble(f"the demo ended at `holdfast {shlex.join(args)}`, which answered {code}", "See above")
+            raise Trouble(f"the demo stopped: `holdfast {shlex.join(args)}` exited with {code}", "See above")
 
     def _print_tree(self) -> None:
         self._print_prompt("find ~/.holdfast -type f")

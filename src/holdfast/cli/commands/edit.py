@@ -45,7 +45,7 @@ def _store_draft(call: Invocation, note: Note, text: bytes, path: str) -> Stored
         )  # fmt: skip
     except HoldfastError as error:
         if text.strip():
-            error.hint = Template(f"Your text is kept in {path}. ", error.hint)
+            error.hint = Template(f"Your text is saved in {path}. ", error.hint)
         else:
             os.unlink(path)
         raise
@@ -81,9 +81,11 @@ def _run_editor(path: str, json: bool) -> None:
     try:
         done = subprocess.run([*shlex.split(command), path], stdout=_STDERR if json else None)
     except (OSError, ValueError) as error:
-        fix = "Set EDITOR to a program that is there"
+        fix = "Set EDITOR to an installed program"
         raise ConfigError(f"cannot run the editor {command!r}: {error}", fix) from None
     finally:
         signal.signal(signal.SIGINT, previous_handler)
     if done.returncode:
-        raise Refused(f"the editor ended with {done.returncode}; nothing was changed", "Leave it with success to store")
+        raise Refused(
+            f"the editor exited with {done.returncode}; nothing was stored", "Save and quit normally to store the note"
+        )

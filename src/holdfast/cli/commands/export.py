@@ -82,7 +82,7 @@ def _write_failed(path: str, error: OSError | ValueError, started: bool = True) 
     trouble = from_os(error, f"cannot write {path}") if isinstance(error, OSError) else None
     if trouble and not isinstance(error, BrokenPipeError) and (started or getattr(trouble, "full", False)):
         return trouble
-    return UsageError(f"cannot write {path}: {getattr(error, 'strerror', error)}", "Name another file")
+    return UsageError(f"cannot write {path}: {getattr(error, 'strerror', error)}", "Write to another file")
 
 
 def _write_lines(rows: Iterator[dict[str, Any]], file: TextIO) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _write_lines(rows: Iterator[dict[str, Any]], file: TextIO) -> dict[str, Any]
 
 def _print_counts(output: Output, counts: dict[str, Any]) -> None:
     path = f" to {counts['path']}" if "path" in counts else ""
-    redacted = f"; in {counts['redacted']:,} of them a secret was left out" if counts["redacted"] else ""
+    redacted = f"; secrets were removed from {counts['redacted']:,} of them" if counts["redacted"] else ""
     output.print_message(f"exported {format_count(counts['notes'], 'note')}{path}{redacted}")
 
 
@@ -109,7 +109,7 @@ def _warn_left_out(left_out: dict[str, Any]) -> None:
         return
     sys.stdout.flush()
     count = format_count(left_out["count"], "note")
-    lines = [f"left out {count} that no import could take; mend the file, or keep a copy of it:"]
+    lines = [f"left out {count} that `holdfast import` would reject; fix the file or back it up:"]
     for note in left_out["notes"][:_MAX_LEFT_OUT]:
         lines.append(f"  {note['scope']} {join_lines(note['name'])}: {join_lines(note['why'])}")
     if left_out["count"] > _MAX_LEFT_OUT:

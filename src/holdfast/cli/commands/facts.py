@@ -39,7 +39,7 @@ def graph(call: Invocation) -> int:
     if call["to"] is not None:
         return _show_path(call, draw)
     found = call.memory.graph(call["entity"], **call.pick("depth", "as_of", "scope"))
-    return _show_graph(call, found, found, draw=draw, if_empty=f"nothing is known about {found.start}")
+    return _show_graph(call, found, found, draw=draw, if_empty=f"no facts about {found.start}")
 
 
 def _show_path(call: Invocation, draw: Callable[[Graph], str]) -> int:
@@ -47,7 +47,7 @@ def _show_path(call: Invocation, draw: Callable[[Graph], str]) -> int:
     filters = call.pick("as_of", "scope")
     edges = call.memory.path(call["entity"], call["to"], **filters)
     start = call.memory.graph(call["entity"], depth=0, **filters).start  # the entity may be given by another of its names
-    if_empty = f"no way leads from {call['entity']} to {call['to']}"
+    if_empty = f"no path from {call['entity']} to {call['to']}"
     return _show_graph(call, edges, _build_path_graph(start, edges), draw=draw, if_empty=if_empty)
 
 
@@ -74,7 +74,7 @@ def _choose_format(name: str) -> Callable[[Graph], str]:
 
     formats = {"text": graph.as_text, "mermaid": graph.as_mermaid, "dot": graph.as_dot}
     if name not in formats:
-        raise UsageError(f"unknown format {name!r}", f"One of: {', '.join(formats)}")
+        raise UsageError(f"unknown value for --format: {name!r}", f"One of: {', '.join(formats)}")
     return formats[name]
 
 
@@ -88,16 +88,16 @@ def _print_stated(output: Output, stated: FactSet) -> None:
     line = f"{make_name_visible(fact.subject)}: {fact.label}: {fact.value} (since {fact.valid_from}{until})"
     output.print_line(f"{output.style(stated.action, style)} {join_lines(line)} in {stated.note.scope}")
     if stated.redacted:
-        output.print_message(f"left out what looks like a secret: {', '.join(stated.redacted)}", "yellow")
+        output.print_message(f"removed what looks like a secret: {', '.join(stated.redacted)}", "yellow")
     for old in stated.retired:
-        line = join_lines(f"retired {old.label}: {old.value} (since {old.valid_from})")
+        line = join_lines(f"closed {old.label}: {old.value} (since {old.valid_from})")
         output.print_line("  " + output.style(line, "dim"))
     _print_stale(output, [fact])
 
 
 def _print_facts(output: Output, facts: list[Fact]) -> None:
     if not facts:
-        output.print_empty("nothing is stated")
+        output.print_empty("No facts found.")
         return
     from holdfast.base import dates
     from holdfast.safety.hidden_chars import make_name_visible
@@ -125,7 +125,7 @@ def _print_stale(output: Output, facts: list[Fact]) -> None:
         message = f"{make_name_visible(path)} still states an older value of {about}"
         output.print_message(join_lines(message), "yellow")
     if len(stale) > _MAX_STALE:
-        output.print_message(f"and {len(stale) - _MAX_STALE} more places state older values", "yellow")
+        output.print_message(f"and {len(stale) - _MAX_STALE} more places with older values", "yellow")
 
 
 def _format_value(fact: Fact) -> str:

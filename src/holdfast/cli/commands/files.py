@@ -54,7 +54,7 @@ def insert(call: Invocation) -> int:
     """`holdfast file insert`."""
     line = call["line"]
     if not line.isdecimal():
-        raise UsageError(f"LINE is a whole number, not {line!r}", "Use 0 for the start")
+        raise UsageError(f"LINE must be a whole number, not {line!r}", "Give the line to insert after, or 0 for the start")
     call.memory.files.insert(call["path"], int(line), _read_file_text(call), **call.pick("scope", "redact"))
     return _answer_action(call, "updated", call["path"])
 
@@ -101,7 +101,7 @@ def _parse_line_range(lines: str | None) -> tuple[int, int] | None:
         return None
     first, dash, last = lines.partition("-")
     if not first.isdecimal() or (last and not last.isdecimal()):
-        raise UsageError(f"--lines is FROM-TO, not {lines!r}", "Write 3-7, 3- for all from there, or 3 for one line")
+        raise UsageError(f"--lines must be FROM-TO, not {lines!r}", "Write 3-7, 3- (to the end) or 3 (one line)")
     return int(first), int(last) if last else -1 if dash else int(first)
 
 
@@ -120,27 +120,27 @@ def _print_snippets(output: Output, found: Snippets) -> None:
 
     weak = [snippet for snippet in found if snippet.weak]
     if weak and len(weak) == len(found):
-        output.print_message("No strong match. These may not be what you look for:")
+        output.print_message("No strong match. These results may not answer your query:")
     for snippet in [*[snippet for snippet in found if not snippet.weak], *weak[:MAX_WEAK_HITS]]:
         mark = f"  {output.style('weak match', 'dim')}" if snippet.weak else ""
         citation = join_lines(f"{snippet.path}:{snippet.lines[0]}-{snippet.lines[1]}")
         output.print_line(output.style(citation, "cyan") + mark)
         output.print_indented(snippet.snippet, 4)
     if len(weak) > MAX_WEAK_HITS:
-        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; --json has them all")
+        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; use --json for all")
     if found.degraded:
         output.print_message(f"({found.reason})")
     if not found and not found.disabled:
-        output.print_empty("nothing found")
+        output.print_empty("No results.")
 
 
 def _print_piece(output: Output, piece: Piece) -> None:
     if piece.text:
         output.print_text(piece.text)
     elif piece.exists:
-        output.print_empty(f"there is no text at these lines of {piece.path}")
+        output.print_empty(f"{piece.path} has no text at these lines.")
     else:
-        output.print_empty(f"there is no file {piece.path}; `holdfast search` shows the paths of what it finds")
+        output.print_empty(f"No file {piece.path}. `holdfast search` shows the paths of files.")
 
 
 def _print_scaffolded(output: Output, report: Scaffolded) -> None:
@@ -148,12 +148,12 @@ def _print_scaffolded(output: Output, report: Scaffolded) -> None:
 
     for path in report.created:
         output.print_line(f"{output.style('created', 'green')} {path}")
-    kept = f", {format_count(len(report.kept), 'path')} there already" if report.kept else ""
-    output.print_message(f"{format_count(len(report.created), 'path')} made in {report.scope.folder}/files{kept}")
+    kept = f", {format_count(len(report.kept), 'path')} existed already" if report.kept else ""
+    output.print_message(f"{format_count(len(report.created), 'path')} created in {report.scope.folder}/files{kept}")
 
 
 def _print_boot(output: Output, boot: Boot) -> None:
     if boot.text:
         output.print_text(boot.text)
     else:
-        output.print_empty("nothing to start from: `holdfast scaffold continuity` makes the files")
+        output.print_empty("No files to start from. Create them with `holdfast scaffold continuity`.")

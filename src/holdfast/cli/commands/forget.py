@@ -43,26 +43,28 @@ def purge(call: Invocation) -> int:
     from holdfast.config import runs_in_agent
 
     if runs_in_agent():
-        raise Refused("only a person may purge", "Run it in a terminal of your own; `holdfast forget` can be undone")
+        fix = "Run it yourself in a terminal outside the agent, or use `holdfast forget`, which can be undone"
+        raise Refused("agents cannot purge from the command line", fix)
     if call["text"] is not None and (call["key"] or call["session"]):
-        raise UsageError("what should be purged?", "Give a note's key, --session ID, or --text -: one of them")
+        raise UsageError("KEY, --session and --text cannot be combined", "Give exactly one of them")
     if call["key"]:
         if needs_confirmation(call) and _note_exists(call):
-            confirm(call, f"Purge {call['key']!r} for good, with its whole history?")
+            confirm(call, f"Permanently delete {call['key']!r} with its whole history?")
         receipt = call.memory.purge(call["key"], scope=call["scope"], transcripts=bool(call["transcripts"]))
     elif call["text"] is not None:
         if call["text"] != "-":
-            raise UsageError("a text to purge is read from stdin", "Say --text - and pipe it in: no shell should remember it")
+            fix = "Pipe the text to `holdfast purge --text -`, so that it is not in the shell history"
+            raise UsageError("--text only accepts - (stdin)", fix)
         if needs_confirmation(call):
-            raise Refused("not without being sure: purge a text for good, wherever it stands?", "Say --yes")
+            raise Refused("confirmation needed: permanently delete a text everywhere?", "Add --yes to confirm")
         text = call.read_text("text", _MAX_TEXT_BYTES, "a text to purge")
         receipt = call.memory.purge(text=text, files=bool(call["files"]))
     elif call["session"]:
         if needs_confirmation(call):
-            confirm(call, f"Purge the whole transcript of session {call['session']!r} for good?")
+            confirm(call, f"Permanently delete the whole transcript of session {call['session']!r}?")
         receipt = call.memory.purge(session=call["session"], client=call["client"])
     else:
-        raise UsageError("what should be purged?", "Give a note's key, --session ID, or --text -")
+        raise UsageError("no note, session or text to purge", "Give exactly one of KEY, --session ID and --text -")
     return call.answer(receipt, _print_receipt, 4 if receipt.state == "pending" else 0 if receipt.deleted else 1)
 
 
@@ -76,7 +78,7 @@ def clear(call: Invocation) -> int:
     """`holdfast clear`."""
     scope = call["scope"]
     if not scope:
-        raise UsageError("which scope should be cleared?", "Say it with --scope")
+        raise UsageError("no scope was named", "Name the scope to clear with --scope")
     if needs_confirmation(call):
         count = len(call.memory.list(scope=scope))  # rejects an unknown scope before the question
         confirm(call, f"Forget every note of the scope {scope} ({count:,})?")
@@ -87,7 +89,7 @@ def clear(call: Invocation) -> int:
 
 def _require_key(call: Invocation) -> str:
     if not call["key"]:
-        raise UsageError("which note?", "Give its key, or --session ID for a transcript")
+        raise UsageError("which note?", "Give KEY, or --session ID for a transcript")
     return str(call["key"])
 
 
@@ -111,20 +113,20 @@ def _print_forgotten(output: Output, forgotten: Forgotten, option: str) -> None:
         return
     output.print_line(f"{output.style('forgotten', 'yellow')} {output.style(forgotten.key, 'bold')} in {forgotten.scope}")
     until = (forgotten.restorable_until or "")[:10]
-    output.print_message(f"until {until}, `holdfast restore {option}{forgotten.key}` brings it back")
+    output.print_message(f"restore it until {until} with `holdfast restore {option}{forgotten.key}`")
     _print_beyond_reach(output, forgotten.beyond_reach)
 
 
 def _print_beyond_reach(output: Output, places: Iterable[str]) -> None:
     for place in places:
-        output.print_message(f"it may still stand in {place}", "yellow")
+        output.print_message(f"the text may remain in {place}", "yellow")
 
 
 def _print_restored(output: Output, note: Note) -> None:
     output.print_line(f"{output.style('restored', 'green')} {output.style(note.key, 'bold')} in {note.scope}")
     if note.quarantined:
         approve = f"`holdfast review --approve {note.key}`"
-        output.print_message(f"in quarantine, and told to nobody before a person approves it: {approve}")
+        output.print_message(f"in quarantine: agents are not shown it until you approve it with {approve}")
 
 
 def _print_restored_session(output: Output, logged: Logged) -> None:
@@ -143,8 +145,8 @@ def _print_receipt(output: Output, receipt: Receipt) -> None:
     removed = [*receipt.removed, f"{receipt.index_rows} index rows", f"{receipt.usage_rows} usage rows"]
     removed += [f"{receipt.turns} turns"] if receipt.turns else []
     sections = (
-        ("left to do", receipt.pending), ("removed", removed), ("checked", receipt.checks),
-        ("also said by", receipt.also_said_by), ("told before", receipt.told), ("out of reach", receipt.beyond_reach),
+        ("to do", receipt.pending), ("removed", removed), ("checked", receipt.checks),
+        ("also contained in", receipt.also_said_by), ("told before", receipt.told), ("not reached", receipt.beyond_reach),
         ("taken back", [receipt.taken_back] if receipt.taken_back else ()),
     )  # fmt: skip
     for title, lines in sections:
@@ -152,14 +154,14 @@ def _print_receipt(output: Output, receipt: Receipt) -> None:
             output.print_line(output.style(f"  {title}", "dim"))
         for line in lines:
             output.print_line(f"    {join_lines(line)}")
-    output.print_message(f"`holdfast receipts {receipt.id}` shows this again; not a word of what was purged is in it")
+    output.print_message(f"show this receipt again with `holdfast receipts {receipt.id}`; it contains no purged text")
     if pending:
-        output.print_message("`holdfast doctor` finishes it once nothing stands in its way", "yellow")
+        output.print_message("run `holdfast doctor` to finish the purge once nothing blocks it", "yellow")
 
 
 def _print_receipts(output: Output, receipts: list[Receipt]) -> None:
     if not receipts:
-        output.print_empty("nothing was ever purged here")
+        output.print_empty("No purges in this home.")
         return
     rows = [(receipt.id, receipt.time, receipt.state, f"{len(receipt.removed)}", receipt.what) for receipt in receipts]
     output.print_table(("RECEIPT", "TIME", "STATE", "REMOVED", "WHAT"), rows, ("bold", "dim", "", "", ""))
@@ -169,7 +171,7 @@ def _print_cleared(output: Output, report: dict[str, Any]) -> None:
     count: int = report["forgotten"]
     output.print_line(f"forgot {format_count(count, 'note')} of the scope {report['scope']}")
     if count:
-        output.print_message("`holdfast list --trash` shows what can be restored")
+        output.print_message("list what can be restored with `holdfast list --trash`")
     _print_beyond_reach(output, report["beyond_reach"])
 
 
@@ -179,7 +181,7 @@ def _print_cleared(output: Output, report: dict[str, Any]) -> None:
 def _forget_source(call: Invocation) -> int:
     """`holdfast forget --source`: forget or revert every note that came from a source; exit 1 if there is none."""
     if call["key"]:
-        raise UsageError("--source and a key contradict each other", "Give one of them")
+        raise UsageError("--source and KEY cannot be combined", "Give one of them")
     options = {"revert": bool(call["revert"]), "everywhere": bool(call["everywhere"])}
     if not call["dry_run"] and needs_confirmation(call):
         preview = call.memory.forget_source(call["source"], dry_run=True, **options)
@@ -187,7 +189,7 @@ def _forget_source(call: Invocation) -> int:
             if not call.output.json:
                 _print_swept(call.output, preview)
             count = format_count(len(preview.forgotten) + len(preview.reverted), "note")
-            confirm(call, f"Forget or take back what came from {call['source']} ({count})?")
+            confirm(call, f"Forget or revert what came from {call['source']} ({count})?")
     swept = call.memory.forget_source(call["source"], dry_run=bool(call["dry_run"]), **options)
     return call.answer(swept, _print_swept, 0 if swept.forgotten or swept.reverted or swept.older else 1)
 
@@ -199,23 +201,25 @@ def _print_swept(output: Output, swept: Swept) -> None:
         ("put away", swept.binned),
     )  # fmt: skip
     if swept.refused:
-        output.print_message(f"nothing would be done: {swept.refused}", "yellow")
+        output.print_message(f"nothing would change: {swept.refused}", "yellow")
     rows = [(title, *_format_touched(note)) for title, notes in sections for note in notes]
     if rows:
-        output.print_table(("", "KEY", "SCOPE", "BY WAY OF", "CLEAN UNTIL"), rows, ("bold", "bold", "cyan", "", "dim"))
+        output.print_table(("", "KEY", "SCOPE", "VIA", "CLEAN UNTIL"), rows, ("bold", "bold", "cyan", "", "dim"))
     else:
-        output.print_empty(f"nothing here came from {swept.source}")
+        output.print_empty(f"No notes came from {swept.source}")
     if any(note.clean for note in swept.forgotten):
-        output.print_message("--revert stores the last text that did not come from it again, instead of forgetting the note")
+        output.print_message("use --revert to restore the last text from another source instead of forgetting the note")
     for note in swept.binned:
-        purge = f"`holdfast purge {note.key}` removes it for good"
+        purge = f"delete it permanently with `holdfast purge {note.key}`"
         output.print_message(f"{join_lines(note.path)} can be restored: {purge}", "yellow")
     if swept.restorable_until:
-        output.print_message(f"until {swept.restorable_until[:10]}, `holdfast restore KEY` brings one back, in quarantine")
+        output.print_message(
+            f"restore a note until {swept.restorable_until[:10]} with `holdfast restore KEY`; it comes back in quarantine"
+        )
     for path in swept.transcripts:
         session = path.rpartition("/")[2].removesuffix(".jsonl")
-        purge = f"`holdfast purge --session {session}` removes it"
-        output.print_message(f"what was said stands in {path}: {purge}", "yellow")
+        purge = f"delete it with `holdfast purge --session {session}`"
+        output.print_message(f"the transcript {path} contains what was said: {purge}", "yellow")
     _print_beyond_reach(output, swept.beyond_reach)
 
 

@@ -33,10 +33,10 @@ def show_help(call: Invocation) -> int:
 
 def _command_missing(group: str) -> UsageError:
     if not group:
-        return UsageError("no command was given", "`holdfast --help` shows more")
+        return UsageError("no command given", "Run `holdfast --help` for the list of commands")
     names = ", ".join(name.partition(" ")[2] for name in COMMANDS if _is_in_group(name, group))
     rows = "\n".join([row.strip() for row in _format_group_rows(group)])
-    return UsageError(f"`holdfast {group}` needs one of: {names}", rows)
+    return UsageError(f"`holdfast {group}` needs a command: {names}", rows)
 
 
 def _print_page(command: Command | None, group: str, output: Output) -> int:
@@ -51,7 +51,7 @@ def _print_page(command: Command | None, group: str, output: Output) -> int:
 def _format_overview() -> str:
     """Return the page of `holdfast --help`."""
     lines = ["usage: holdfast COMMAND ... [options]", ""]
-    lines += ["Durable memory for AI agents: plain markdown that people own.", ""]
+    lines += ["Durable memory for AI agents, in Markdown files that you own.", ""]
     for title, commands in SECTIONS:
         rows = [(command.name, command.summary) for command in commands if " " not in command.name]
         for group, about in COMMAND_GROUPS.items():
@@ -60,9 +60,9 @@ def _format_overview() -> str:
                 rows.append((group, f"{about}: {', '.join(inner)}"))
         lines += [title, *_format_rows(rows), ""]
     options = [(_format_option(option), option.help) for option in GLOBAL_OPTIONS]
-    lines += ["Options, before or after the command", *_format_rows(options), ""]
+    lines += ["Global options, before or after the command", *_format_rows(options), ""]
     lines += ["Exit codes", *_format_rows([(str(code), meaning) for code, meaning in EXIT_CODES]), ""]
-    return "\n".join([*lines, "`holdfast COMMAND --help` says more about one command."])
+    return "\n".join([*lines, "Run `holdfast COMMAND --help` for the help of one command."])
 
 
 def _format_group(group: str) -> str:
@@ -84,16 +84,16 @@ def format_command(command: Command) -> str:
         lines += ["Options", *_format_rows(options), ""]
     if command.example:
         lines += ["Example", f"  {command.example}", ""]
-    return "\n".join([*lines, "`holdfast --help` lists the options that every command takes."])
+    return "\n".join([*lines, "Run `holdfast --help` for the options of all commands."])
 
 
 def describe_option(option: Option) -> str:
-    """Return the help of an option with the values it takes."""
-    return f"{option.help}: {', '.join(list_choices(option))}" if option.choices else option.help
+    """Return the help of an option with its possible values."""
+    return f"{option.help} [possible values: {', '.join(list_choices(option))}]" if option.choices else option.help
 
 
 def list_choices(option: Option) -> tuple[str, ...]:
-    """Return the values that an option takes; empty if it takes any."""
+    """Return the possible values of an option; empty if any value is accepted."""
     from holdfast import models
 
     if not isinstance(option.choices, str):
@@ -102,8 +102,8 @@ def list_choices(option: Option) -> tuple[str, ...]:
 
 
 def format_sentence(text: str) -> str:
-    """Return the text with a capital letter and a full stop."""
-    return text[:1].upper() + text[1:] + "."
+    """Return the text with a full stop."""
+    return text + "."
 
 
 def _is_in_group(name: str, group: str) -> bool:

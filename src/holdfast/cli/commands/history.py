@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.models import Logged, Turn
 
-_REST_NOTE = "turns before it may be kept, and none is ever added twice"  # in the error about a bad line
+_REST_NOTE = "turns before it may be stored, and none is stored twice"  # in the error about a bad line
 
 
 def log(call: Invocation) -> int:
@@ -43,7 +43,7 @@ def _print_logged(output: Output, logged: Logged) -> None:
 
 def _print_imported(output: Output, logged: list[Logged]) -> None:
     if not logged:
-        output.print_empty("no transcript found")
+        output.print_empty("No transcripts found.")
         return
     rows = [(session.session, session.client, f"{session.added:,}", f"{session.known:,}", session.path) for session in logged]
     output.print_table(("SESSION", "CLIENT", "ADDED", "KNOWN", "PATH"), rows, ("bold", "cyan", "", "dim", "dim"))
@@ -54,21 +54,21 @@ def _print_imported(output: Output, logged: list[Logged]) -> None:
         output.print_line(f"  {format_count(scopes.count(scope), 'session')} in {join_lines(scope)}")
     broken = sum([session.broken for session in logged])
     if broken:
-        output.print_message(f"{format_count(broken, 'line')} could not be read", "yellow")
+        output.print_message(f"skipped {format_count(broken, 'line')} that could not be read", "yellow")
 
 
 def _format_counts(logged: list[Logged]) -> str:
     added, known = sum([session.added for session in logged]), sum([session.known for session in logged])
     redacted, purged = sum([session.redacted for session in logged]), sum([session.purged for session in logged])
-    without_secret = f" (a secret was left out of {redacted:,})" if redacted else ""
+    without_secret = f" (secrets were removed from {redacted:,})" if redacted else ""
     without_purged = f", {purged:,} left out because they were purged" if purged else ""
-    return f"{format_count(added, 'turn')} added{without_secret}, {known:,} known already{without_purged}"
+    return f"{format_count(added, 'turn')} added{without_secret}, {known:,} known{without_purged}"
 
 
 def _print_turns(output: Output, turns: list[Turn], wanted: str) -> None:
     """Print a conversation, with a mark at the turn that was asked for by its id or citation."""
     if not turns:
-        output.print_empty("nothing was said")
+        output.print_empty("No turns found.")
         return
     first, last = turns[0], turns[-1]
     citation = f"{first.citation.rpartition('-')[0]}-{last.citation.rpartition('-')[2]}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.models import Stored
 
-_FIX = "Give the path of a file with one JSON object a line, or - for stdin"
+_FIX = "Give the path of a file with one JSON object per line, or - for stdin"
 _EXPORTED_FIELDS = ("key", "name", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
 _MAX_VERSIONS = 128  # full texts in one line of an export
 
@@ -97,12 +97,12 @@ class _ImportTracker:
         """Return what is known after Ctrl-C; a gateway may have said how many notes it stored."""
         total = self._storing
         if not total:
-            return Interrupted(0, "interrupted; nothing was imported", "Run it again")
+            return Interrupted(0, "interrupted before anything was imported", "Run it again")
         stored = len(self.stored) if self.stored is not None else error.stored if isinstance(error, Interrupted) else None
-        some = f"{stored:,} of them are surely kept, of the others " if stored else ""
-        effect = "all of them are kept" if stored == total else f"{some}none, some or all may be kept"
+        some = f"{stored:,} of them are stored; of the others, " if stored else ""
+        effect = "all of them are stored" if stored == total else f"{some}none, some or all may be stored"
         message = f"interrupted while {format_count(total, 'note')} {'was' if total == 1 else 'were'} imported: {effect}"
-        return Interrupted(stored, message, "Run it again: what is kept already stays as it is, and the rest is added")
+        return Interrupted(stored, message, "Run it again: stored notes stay unchanged, and the rest is added")
 
 
 def read_objects(path: str, max_bytes: int, rest_note: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -123,11 +123,11 @@ def read_objects(path: str, max_bytes: int, rest_note: str) -> Iterator[tuple[in
 
 
 def _parse_lines(file: BinaryIO, max_bytes: int, rest_note: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    fix = f'One object a line, such as {{"text": "..."}}; {rest_note}'
+    fix = f'Write one JSON object per line, such as {{"text": "..."}}; {rest_note}'
     for number, line in enumerate(iter(lambda: file.readline(max_bytes + 1), b""), 1):
         try:
             if len(line) > max_bytes:
-                raise TooLarge(f"it has more than {max_bytes:,} bytes", fix)
+                raise TooLarge(f"the line has more than {max_bytes:,} bytes", fix)
             row = None if json_lines.is_blank(line) else json_lines.parse_line(line, fix)
         except HoldfastError as error:
             raise error.about("line", number) from None
@@ -154,4 +154,4 @@ def _print_imported(output: Output, imported: dict[str, Any]) -> None:
     counts = ", ".join(f"{imported[action]:,} {action}" for action in ("created", "updated", "unchanged"))
     output.print_line(f"imported {format_count(len(imported['notes']), 'note')}: {counts}")
     if imported["redacted"]:
-        output.print_message(f"in {imported['redacted']:,} of them a secret was left out", "yellow")
+        output.print_message(f"in {imported['redacted']:,} of them a secret was removed", "yellow")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Declined(Exception):
-    """A person was shown the changes and did not want them."""
+    """The user was shown the changes and declined them."""
 
 
 def install(call: Invocation) -> int:
@@ -61,7 +61,7 @@ def uninstall(call: Invocation) -> int:
     known = set(clients.names())
     found = [clients.load(name) for name in list_installed(target) if name in known]
     if not found:
-        return call.answer([], lambda output, _: output.print_empty("nothing is installed"))
+        return call.answer([], lambda output, _: output.print_empty("Nothing is installed."))
     return _answer_each(call, found, lambda client: _uninstall_client(call, client, target, seconds=seconds, everywhere=True))
 
 
@@ -111,8 +111,8 @@ def _confirm_steps(call: Invocation, client: Client, steps: list[Step], verb: st
     """Ask a person; raise _Declined for no, Refused if there is no terminal."""
     files = f"{len(steps)} file" + ("" if len(steps) == 1 else "s")
     if call.output.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fix = f"holdfast {verb} {client.name} --yes does it, --dry-run only shows it"
-        raise Refused(f"nobody can be asked whether to change {files}; nothing was", fix)
+        fix = "Add --yes to make the changes, or --dry-run to see them"
+        raise Refused(f"cannot ask whether to change {files}, because this is not a terminal; nothing was changed", fix)
     from holdfast.cli.runner import ask_yes_no
 
     if not ask_yes_no(f"{verb.capitalize()} for {client.title}: change {files} as shown?"):
@@ -185,7 +185,7 @@ def _list_changes(call: Invocation, client: Client, target: InstallTarget) -> li
 
     auto_memory = client.auto_memory(target, os.path.join(find_scope_folder(call, target.memory, "files"), "auto-memory"))
     if not auto_memory and call["client"]:
-        raise UsageError(f"{client.title} keeps no memory of its own whose place can be set", "Leave --auto-memory away")
+        raise UsageError(f"{client.title} has no setting for the folder of its own memory", "Leave out --auto-memory")
     return [*client.changes(target), *auto_memory]
 
 
@@ -208,7 +208,7 @@ def _print_changes(output: Output, report: Report) -> None:
         output.print_line(f"{step.action:<8}{_format_path(step)}")
         _print_kept(output, step)
     if ours:
-        output.print_message("`--diff` shows these files in full")
+        output.print_message("use `--diff` to see these files in full")
 
 
 def _print_diffs(output: Output, report: Report) -> None:
@@ -233,7 +233,7 @@ def _format_path(step: Step) -> str:
 
 def _print_kept(output: Output, step: Step) -> None:
     if step.kept:
-        output.print_line(f"what you changed in it is kept: {step.kept}")
+        output.print_line(f"your changes to it stay: {step.kept}")
 
 
 def _print_done(output: Output, report: Report) -> None:
@@ -259,8 +259,8 @@ def _print_paste(output: Output, report: Report) -> None:
 
 def _print_detected(output: Output, detected: list[Report]) -> None:
     if not detected:
-        output.print_empty("no client was found: `holdfast install CLIENT` installs for one all the same")
+        output.print_empty("No client found on this machine. Name one with `holdfast install CLIENT`.")
         return
     rows = [(report["client"], "yes" if report["installed"] else "no", report["where"]) for report in detected]
     output.print_table(("CLIENT", "INSTALLED", "SEEN AT"), rows, ("cyan", "", "dim"))
-    output.print_message("`holdfast install CLIENT` shows what it would change, and asks")
+    output.print_message("Run `holdfast install CLIENT` to see the changes and confirm them.")

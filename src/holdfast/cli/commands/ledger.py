@@ -30,9 +30,9 @@ _MAX_LIMIT = 1000
 
 def list_audit(call: Invocation) -> int:
     """`holdfast audit list`."""
-    limit = _parse_limit(call, "`holdfast audit export` gives all of them")
+    limit = _parse_limit(call, "Use `holdfast audit export` for all rows")
     if call["outcome"] not in (None, "allowed", "denied"):
-        raise UsageError(f"there is no outcome {call['outcome']!r}", "One of: allowed, denied")
+        raise UsageError(f"unknown value for --outcome: {call['outcome']!r}", "One of: allowed, denied")
     filters = call.pick("before", "agent", "action", "outcome")
     filters |= _parse_period(call)
     with closing(_open_ledger(call)) as ledger:
@@ -47,7 +47,7 @@ def verify_audit(call: Invocation) -> int:
 
     known = parse_mark(call["known"]) if call["known"] else None
     if call["known"] and known is None:
-        raise UsageError("--known is not a head of an audit", "Give one as `holdfast audit verify` prints it: 12:ab34...")
+        raise UsageError("--known is not an audit head", "Copy a head that `holdfast audit verify` printed, such as 12:ab34...")
     if call["file"]:
         verdict = _verify_file(call["file"], known)
     else:
@@ -74,7 +74,7 @@ def export_audit(call: Invocation) -> int:
     """`holdfast audit export`: one line of JSON per row as it is read; with --json one document of all rows."""
     period = _parse_period(call)
     if call["format"] not in (None, "jsonl"):
-        raise UsageError(f"there is no format {call['format']!r}", "Leave it out: it is jsonl")
+        raise UsageError(f"unknown value for --format: {call['format']!r}", "Use jsonl, or leave out --format")
     with closing(_open_ledger(call)) as ledger:
         entries = ledger.audit.export(**period)
         if call["output"]:
@@ -101,7 +101,7 @@ def _write_entries(entries: Iterator[ChainedEntry], path: str) -> int:
             file.flush()
             os.fsync(fd)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", "Give --output another name, or remove the file") from None
+        raise UsageError(f"{path} exists already", "Choose another --output, or delete the file") from None
     except OSError as error:
         raise from_os(error, f"cannot write {path}") from error
     return count
@@ -122,13 +122,13 @@ def prune_audit(call: Invocation) -> int:
     from holdfast.ledger.audit_checkpoint import check_before
 
     if not call["before"]:
-        raise UsageError("which rows?", "Say with --before DATE which ones are old")
+        raise UsageError("which rows?", "Give the date with --before DATE")
     before = dates.parse_moment_milliseconds(call["before"], "--before")
     check_before(before)
     if runs_in_agent():
-        raise Refused("an agent cannot remove rows of the audit", "Run it in a terminal of your own")
+        raise Refused("agents cannot delete audit rows", "Run it yourself in a terminal outside the agent")
     if not call["yes"]:
-        confirm(call, f"Remove all rows of the audit before {before}? They cannot be restored.")
+        confirm(call, f"Permanently delete all audit rows before {before}?")
     settings = call.load_settings()
     report_local_home(call, settings)
     with closing(AccessGate(settings)) as gate:
@@ -143,7 +143,7 @@ def _parse_period(call: Invocation) -> dict[str, str]:
 
 def list_done(call: Invocation) -> int:
     """`holdfast done list`."""
-    limit = _parse_limit(call, "Ask for the next page with --cursor")
+    limit = _parse_limit(call, "Get further pages with --cursor")
     with closing(_open_ledger(call)) as ledger:
         records, cursor = ledger.done.list_page(
             call["agent"], call["kind"], call["subject"], limit=limit, cursor=call["cursor"]
@@ -165,7 +165,7 @@ def check_done(call: Invocation) -> int:
 def _parse_limit(call: Invocation, fix: str) -> int:
     limit: int = call["limit"] if call["limit"] is not None else _DEFAULT_LIMIT
     if not 1 <= limit <= _MAX_LIMIT:
-        raise UsageError(f"--limit is 1 to {_MAX_LIMIT}, not {limit}", fix)
+        raise UsageError(f"--limit must be 1 to {_MAX_LIMIT}, not {limit}", fix)
     return limit
 
 
@@ -190,13 +190,13 @@ def _check_tenant(settings: Config, ledger: Ledger) -> None:
         store = make_settings(settings, None, all_agents=True)
         if not PostgresStore(store, settings.home, settings.lock_seconds).list_scopes():
             ledger.close()
-            raise NotFound(f"there is no tenant {settings.tenant!r} in the store", "Correct --tenant (HOLDFAST_TENANT)")
+            raise NotFound(f"the store has no tenant {settings.tenant!r}", "Correct --tenant (HOLDFAST_TENANT)")
 
 
 def _print_entries(output: Output, page: dict[str, Any]) -> None:
     entries = page["entries"]
     if not entries:
-        output.print_empty("nothing was decided yet, or nothing of that kind")
+        output.print_empty("No audit rows found.")
         return
     rows = [
         (str(entry.number), entry.time, entry.agent, entry.action, entry.outcome, _format_metadata(entry.metadata))
@@ -204,7 +204,7 @@ def _print_entries(output: Output, page: dict[str, Any]) -> None:
     ]
     output.print_table(("ROW", "TIME", "AGENT", "ACTION", "OUTCOME", "ABOUT"), rows, ("dim", "dim", "bold", "", "", "dim"))
     if page["next"]:
-        output.print_message(f"more: --before {page['next']}")
+        output.print_message(f"next page: --before {page['next']}")
 
 
 def _format_metadata(metadata: dict[str, Any]) -> str:
@@ -214,33 +214,33 @@ def _format_metadata(metadata: dict[str, Any]) -> str:
 def _print_verdict(output: Output, verdict: Verdict) -> None:
     rows = format_count(verdict.rows, "row")
     if verdict.ok:
-        output.print_line(f"{output.style('sound', 'green')}: {rows}, each as it was written")
+        output.print_line(f"{output.style('verified', 'green')}: {rows}, none changed")
     else:
-        output.print_line(f"{output.style('broken', 'red')} in {format_count(verdict.broken, 'place')} of {rows}")
+        output.print_line(f"{output.style('changed', 'red')} in {format_count(verdict.broken, 'place')} of {rows}")
         for problem in verdict.problems:
             output.print_line(f"  {join_lines(problem)}")
     if verdict.removed:
-        output.print_line(f"begins after row {verdict.removed}")
+        output.print_line(f"starts after row {verdict.removed}")
     if verdict.head:
         output.print_line(f"head {verdict.head}")
     if verdict.head and verdict.ok:
-        output.print_message("keep this line elsewhere and give it to --known later: then nothing before it changes unnoticed")
+        output.print_message("store this head elsewhere and check it later with --known, to detect changes of earlier rows")
 
 
 def _print_pruned(output: Output, pruned: Pruned) -> None:
-    output.print_line(f"removed {format_count(pruned.removed, 'row')}, kept {format_count(pruned.kept, 'row')}")
+    output.print_line(f"deleted {format_count(pruned.removed, 'row')}, kept {format_count(pruned.kept, 'row')}")
     if pruned.checkpoint is not None:
         output.print_line(f"checkpoint {pruned.checkpoint.number}:{pruned.checkpoint.hash}")
 
 
 def _print_done(output: Output, page: dict[str, Any]) -> None:
     if not page["done"]:
-        output.print_empty("no work recorded, or none of that kind")
+        output.print_empty("No recorded work found.")
         return
     rows = [(record["time"], record["agent"], record["kind"], record["subject"]) for record in page["done"]]
     output.print_table(("TIME", "AGENT", "KIND", "SUBJECT"), rows, ("dim", "bold", "", ""))
     if page["next"]:
-        output.print_message(f"more: --cursor {page['next']}")
+        output.print_message(f"next page: --cursor {page['next']}")
 
 
 def _print_exists(output: Output, report: dict[str, Any]) -> None:

@@ -122,17 +122,17 @@ def resident(call: Invocation) -> int:
     settings = call.memory.config
     call.memory.close()
     if settings.store:
-        raise UsageError("a process that stays answers for a home, not for a store", "Run `holdfast serve`")
+        raise UsageError("`holdfast resident` works with a home, not with --store", "Run `holdfast serve` instead")
 
     def open_memory(**caller: Any) -> Memory:
         return Memory(config=config.load(settings.home).replace(project=None, session=None, agent=None), **caller)
 
     def report_ready(socket_path: str) -> None:
-        call.output.print_message(f"answering for {settings.home}; stop with Ctrl-C")
+        call.output.print_message(f"serving {settings.home}; stop with Ctrl-C")
         embedder = settings.embedder
         problems = available.find_missing_packages(embedder) or available.check_endpoint(embedder, settings.embed_key)
         for problem, _ in problems:
-            call.output.print_message(f"search by meaning lacks a model, and the answers say so: {problem}", "yellow")
+            call.output.print_message(f"semantic search is off: {problem}", "yellow")
 
     Resident(settings.home, open_memory).serve(report_ready)
     return 0
@@ -154,14 +154,14 @@ def migrate(call: Invocation) -> int:
 
     settings = call.load_settings()
     if not settings.store:
-        raise UsageError("which database?", "Say it with --store postgresql://user@host/database, or set store.url")
+        raise UsageError("which database?", "Give --store postgresql://user@host/database, or set store.url")
     from holdfast import postgres
 
     output = call.output
     applied = postgres.migrate(settings.store, None if output.json else lambda name: output.print_message(f"applied {name}"))
     problem, fix = postgres.vector_problem_at(settings.store)
     if problem and not output.json:
-        output.print_message(f"search by meaning is off: {problem}. {fix}", "yellow")
+        output.print_message(f"semantic search is off: {problem}. {fix}", "yellow")
     report = {"applied": applied, "version": postgres.newest_version(), "without_vectors": problem}
     return call.answer(report, _print_migrated)
 
@@ -170,9 +170,9 @@ def _print_status(output: Output, status: Status) -> None:
     in_store = "://" in status.shelf
     rows = [
         ("home", status.home), *([("store", status.shelf)] if in_store else []),
-        ("project", status.project or "not looked up while memory is disabled"),
+        ("project", status.project or "unknown (memory is disabled)"),
         ("session", status.session or "none"), ("agent", status.agent or "none"),
-        ("enabled", "yes" if status.enabled else "no: memory is disabled"),
+        ("enabled", "yes" if status.enabled else "no (memory is disabled)"),
         *_format_amounts("index", (status.index_bytes, None), (status.passages, "passage"), (status.facts, "fact")),
         *_format_amounts("ledger", (status.ledger_bytes, None)),
         *_format_amounts("history", (status.sessions, "session"), (status.turns, "turn")),
@@ -215,17 +215,17 @@ def _print_report(output: Output, report: dict[str, Any]) -> None:
         output.print_line(f"{output.style('problem', 'red')} {join_lines(problem.message)}")
         output.print_line(f"    {output.style('fix:', 'dim')} {mark_hidden(problem.fix)}")  # to be pasted: every space counts
     if report["disabled"]:
-        output.print_message("memory is disabled: only what can be seen without writing anything was looked at", "yellow")
+        output.print_message("memory is disabled: only checks that write nothing were run", "yellow")
     for line in report["archived"]:
-        output.print_message(f"{line}; recall still finds them: `holdfast list --archived`")
+        output.print_message(f"{line}; recall finds them: `holdfast list --archived`")
     if report["quarantined"]:
         output.print_message(f"{format_count(report['quarantined'], 'note')} in quarantine: `holdfast review`")
     transcripts = report["transcripts"]
     if transcripts["looked_at"] < transcripts["bytes"]:
         searched = f"{transcripts['looked_at'] >> 20:,} of {transcripts['bytes'] >> 20:,} MiB"
-        output.print_message(f"of transcripts only the newest were looked through for secrets: {searched}")
+        output.print_message(f"only the newest transcripts were searched for secrets: {searched}")
     if report["ok"]:
-        output.print_line(f"{output.style('all is well', 'green')} in {report['home']}")
+        output.print_line(f"{output.style('no problems', 'green')} in {report['home']}")
     else:
         output.print_message(format_count(len(report["problems"]), "problem"))
 
@@ -239,15 +239,15 @@ def _print_reindexed(output: Output, report: Reindexed) -> None:
 
 def _print_embedded(output: Output, report: dict[str, Any]) -> None:
     if report["embedder"] == "none":
-        output.print_empty("no embedder is set, so there are no vectors to make: `holdfast config search.embedder default`")
+        output.print_empty("No embedder is set. Set one with `holdfast config search.embedder default`.")
         return
     left = max(report["left"].values(), default=0)
     if left:
-        output.print_line(f"{format_count(left, 'passage')} still without vectors")
+        output.print_line(f"{format_count(left, 'passage')} without vectors")
     elif not report["failed"]:
-        output.print_line("every passage has its vectors")
+        output.print_line("All passages have vectors.")
     for role, reason in report["failed"].items():
-        output.print_message(f"no vectors of the {role} model: {reason}", "yellow")
+        output.print_message(f"no vectors from the {role} model: {reason}", "yellow")
 
 
 def _describe_archiving(dry_run: bool) -> str:
@@ -264,18 +264,18 @@ def _print_retained(output: Output, report: dict[str, Any], reasons: list[str]) 
 
 def _print_copied(output: Output, copied: Copied) -> None:
     for path in copied.left:
-        output.print_message(f"left: {path}")
+        output.print_message(f"not copied: {path}")
     output.print_line(f"{output.style('copied', 'green')} {copied.source} to {copied.target}")
-    output.print_line(f"  documents    {copied.documents_copied:,} brought, {copied.documents:,} there")
-    transcripts = f"{copied.lines_copied:,} lines brought, {copied.lines:,} in {copied.transcripts:,} there"
+    output.print_line(f"  documents    {copied.documents_copied:,} copied, {copied.documents:,} in total")
+    transcripts = f"{copied.lines_copied:,} lines copied, {copied.lines:,} in {copied.transcripts:,} files in total"
     output.print_line(f"  transcripts  {transcripts}")
-    records = f"{copied.records_copied:,} brought, {copied.records:,} there; the audit: {copied.audit_rows:,}"
+    records = f"{copied.records_copied:,} copied, {copied.records:,} in total; audit rows: {copied.audit_rows:,}"
     output.print_line(f"  records      {records}")
     output.print_line(f"  verified     {copied.verified:,}")
 
 
 def _print_migrated(output: Output, report: dict[str, Any]) -> None:
     if report["applied"]:
-        output.print_line(f"{output.style('migrated', 'green')} to {report['version']}")
+        output.print_line(f"{output.style('migrated', 'green')} to version {report['version']}")
     else:
-        output.print_empty(f"nothing to do: the database is at {report['version']}")
+        output.print_empty(f"Nothing to migrate: the database is at version {report['version']}")

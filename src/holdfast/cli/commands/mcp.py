@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.cli.runner import Invocation
     from holdfast.mcp.project_resolution import LaunchOptions
 
-_WITHOUT_TOKEN = "without a token: every user of this machine may read and write this home"
+_WITHOUT_TOKEN = "no token: every user of this machine can read and write this home"
 
 
 def mcp(call: Invocation) -> int:
@@ -21,12 +21,14 @@ def mcp(call: Invocation) -> int:
     gc.enable()  # a single command runs without
     if call["http"]:
         if call["url"] is not None:
-            raise UsageError("a gateway serves MCP over HTTP itself, at /mcp", "Leave --http out, or --url")
+            raise UsageError(
+                "--http and --url cannot be combined: a gateway serves MCP over HTTP at /mcp", "Leave out --http or --url"
+            )
         return _serve_http(call)
     for name in ("port", "no_token"):
         if call[name] is not None:
             option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} is for --http", f"Say --http too, or leave {option} out")
+            raise UsageError(f"{option} needs --http", f"Add --http, or leave out {option}")
     from holdfast.mcp.early_handshake import StdioConnection
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -52,13 +54,13 @@ def _serve_http(call: Invocation) -> int:
 
     port = call["port"] if call["port"] is not None else http.PORT
     if not 0 <= port <= 65535:
-        raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
+        raise UsageError(f"--port must be 0 to 65535, not {port}", "Give a port from 1 to 65535, or 0 for any free port")
     home = config.find_home(call["home"])
     token_text = None if call["no_token"] else token.load_or_create(home)
-    access = f"to whoever sends the token in {token.path(home)}" if token_text else _WITHOUT_TOKEN
+    access = f"token in {token.path(home)}" if token_text else _WITHOUT_TOKEN
 
     def report_ready(url: str) -> None:
-        call.output.print_message(f"answering at {url} ({access}); stop with Ctrl-C")
+        call.output.print_message(f"listening on {url} ({access}); stop with Ctrl-C")
 
     http.serve(_build_launch_options(call), port, token_text, report_ready)
     return 0

@@ -93,7 +93,7 @@ def confirm_secret(call: Invocation) -> None:
     if call["allow_secret"] is not None and not call.output.json and sys.stdin.isatty() and sys.stderr.isatty():
         from holdfast.cli.runner import confirm
 
-        confirm(call, "Keep it as it is, also if it holds a secret? Every program of yours can read it")
+        confirm(call, "Store the text even if it contains a secret? Every program of yours can read it")
 
 
 def print_stored(output: Output, stored: Stored) -> None:
@@ -102,7 +102,7 @@ def print_stored(output: Output, stored: Stored) -> None:
     style = {"created": "green", "updated": "yellow"}.get(stored.action, "dim")
     output.print_line(f"{output.style(stored.action, style)} {output.style(note.key, 'bold')} in {note.scope}")
     if stored.redacted:
-        output.print_message(f"left out what looks like a secret: {', '.join(stored.redacted)}", "yellow")
+        output.print_message(f"removed what looks like a secret: {', '.join(stored.redacted)}", "yellow")
 
 
 def _print_answer(output: Output, answer: Answer, explain: bool = False, all_scopes: bool = False) -> None:
@@ -110,7 +110,7 @@ def _print_answer(output: Output, answer: Answer, explain: bool = False, all_sco
     weak = [hit for hit in answer.hits if hit.weak]
     shown = [hit for hit in answer.hits if not hit.weak] + weak[:MAX_WEAK_HITS]
     if weak and len(weak) == len(answer.hits):
-        output.print_message("No strong match. These may not be what you look for:")
+        output.print_message("No strong match. These results may not answer your query:")
     for number, hits in enumerate(_group_by_session(shown)):
         if number:
             output.print_line()
@@ -119,11 +119,11 @@ def _print_answer(output: Output, answer: Answer, explain: bool = False, all_sco
         else:
             _print_session(output, hits, explain, all_scopes)
     if len(weak) > MAX_WEAK_HITS:
-        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; --json has them all")
+        output.print_message(f"{len(weak) - MAX_WEAK_HITS} more weak matches; use --json for all")
     if answer.degraded:
         output.print_message(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
-        output.print_empty("nothing found")
+        output.print_empty("No results.")
 
 
 def _group_by_session(hits: list[Hit]) -> list[list[Hit]]:
@@ -143,7 +143,7 @@ def _print_session(output: Output, hits: list[Hit], explain: bool, all_scopes: b
     output.print_line(f"{name}  {output.style(_format_scope(hits[0], all_scopes), 'dim')}")
     for hit in hits:
         details = "  ".join([join_lines(hit.updated), *describe_hidden(hit.hidden)])
-        speaker = describe_speaker(hit.speaker or "somebody", hit.source.agent if hit.source else None)
+        speaker = describe_speaker(hit.speaker or "a person", hit.source.agent if hit.source else None)
         output.print_line(f"  {join_lines(speaker)}  {output.style(details, 'dim')}".rstrip())
         _print_hit_text(output, hit, explain)
 
@@ -173,7 +173,7 @@ def _print_hit_text(output: Output, hit: Hit, explain: bool) -> None:
 
 def _print_notes(output: Output, notes: list[Note]) -> None:
     if not notes:
-        output.print_empty("no notes yet: `holdfast store TEXT` keeps one")
+        output.print_empty("No notes yet. Store one with `holdfast store TEXT`.")
         return
     rows = [
         (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _format_excerpt(note)) for note in notes
@@ -185,7 +185,7 @@ def _print_archived(output: Output, notes: list[Note]) -> None:
     if notes:
         _print_notes(output, notes)
     else:
-        output.print_empty("no archived notes")
+        output.print_empty("No archived notes.")
 
 
 def _format_excerpt(note: Note) -> str:
@@ -198,7 +198,7 @@ def _format_excerpt(note: Note) -> str:
 
 def _print_trash(output: Output, trashed: list[TrashedNote]) -> None:
     if not trashed:
-        output.print_empty("nothing to restore")
+        output.print_empty("Nothing to restore.")
         return
     rows = [(note.key, note.scope.kind, note.part, note.time) for note in trashed]
     output.print_table(("KEY", "SCOPE", "WHERE", "SINCE"), rows, ("bold", "cyan", "", "dim"))
@@ -283,6 +283,6 @@ def _print_signals(output: Output, hit: Hit) -> None:
     rows = [(name, f"{value:.3f}", f"{added:+.3f}") for name, value, added in signals]
     start = hit.score - sum([added for _, _, added in signals])
     if signals and abs(start) >= _MIN_SHOWN:
-        rows.append(("where its kind starts", "", f"{start:+.3f}"))
+        rows.append(("base score of the kind", "", f"{start:+.3f}"))
     rows.append(("score", "", f"{hit.score:.4g}"))
     output.print_table(("SIGNAL", "VALUE", "ADDED"), rows, indent=4)

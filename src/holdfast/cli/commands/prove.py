@@ -28,7 +28,7 @@ def prove(call: Invocation) -> int:
     place = clients.install_target(config.Config(home=config.find_home(None, environ)))
     program = find_program(client, place, call["program"])
     keep = _create_folder(call["keep"]) if call["keep"] else ""
-    call.output.print_message(f"running {program} in a private home; this takes up to a minute")
+    call.output.print_message(f"running {program} in a temporary home; this takes up to a minute")
     signal.signal(signal.SIGTERM, _interrupt)
     proof, run = checks.prove(client, program, place, call["seconds"] or DEFAULT_SECONDS)
     if keep:
@@ -49,7 +49,7 @@ def _create_folder(path: str) -> str:
     try:
         os.makedirs(folder, mode=0o700)
     except FileExistsError:
-        raise UsageError(f"{folder} is there already", "Name a folder that is not") from None
+        raise UsageError(f"{folder} exists already", "Name a new folder") from None
     return folder
 
 
@@ -77,7 +77,7 @@ def _print_proof(output: Output, proof: Proof) -> None:
         head = output.style(f"request {number}", "dim")
         output.print_line(f"{head}  {mark_hidden(request.path)}, {request.bytes:,} bytes: {'; '.join(request.pieces)}")
     if proof.refused:
-        output.print_message(f"it also wanted to reach, and could not: {', '.join(proof.refused)}")
+        output.print_message(f"blocked network access to: {', '.join(proof.refused)}")
     if proof.printed:
-        output.print_message("the end of what it said:")
+        output.print_message("last output of the program:")
         output.print_indented(proof.printed, 40)

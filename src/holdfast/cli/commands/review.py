@@ -61,10 +61,10 @@ def _find_waiting(call: Invocation, name: str) -> tuple[str, str | Scope | None,
         return name, call["scope"], None
     found = [note for note in _list_waiting(call) if name in (note.key, f"{note.scope}/{note.key}")]
     if not found:
-        raise NotFound(f"no note {name!r} is in quarantine", "`holdfast review --everywhere` lists what waits")
+        raise NotFound(f"no note {name!r} in quarantine", "Run `holdfast review --everywhere` for the list")
     if len(found) > 1:
         names = ", ".join([f"{note.scope}/{note.key}" for note in found])
-        raise UsageError(f"{name!r} waits in several scopes", f"Say which one: {names}")
+        raise UsageError(f"{name!r} is in quarantine in several scopes", f"Name one of: {names}")
     return found[0].key, found[0].scope, found[0].version
 
 
@@ -74,7 +74,7 @@ def _check_quarantined(call: Invocation, key: str) -> None:
 
     require_person(call.memory, "approve a note")
     if call.memory.config.enabled and not call.memory.get(key, scope=call["scope"]).quarantined:
-        raise NotFound(f"the note {key!r} is not in quarantine", "Nothing to approve; `holdfast review` lists what waits")
+        raise NotFound(f"the note {key!r} is not in quarantine", "Run `holdfast review` for the list of notes in quarantine")
 
 
 def _print_nothing_waiting(call: Invocation) -> None:
@@ -84,9 +84,9 @@ def _print_nothing_waiting(call: Invocation) -> None:
         from holdfast.api.pagination import review_page
 
         elsewhere = review_page(call.memory, 1, everywhere=True)[2]
-    count = "1 note waits" if elsewhere == 1 else f"{elsewhere:,} notes wait"
+    count = "1 note" if elsewhere == 1 else f"{elsewhere:,} notes"
     more = f" here; {count} elsewhere: `holdfast review --everywhere`" if elsewhere else ""
-    call.output.print_empty(f"nothing is in quarantine{more}")
+    call.output.print_empty(f"No notes in quarantine{more}.")
 
 
 def _review_each(call: Invocation, notes: list[Note]) -> int:
@@ -156,23 +156,23 @@ def _print_note(output: Output, note: Note, position: str) -> None:
 def _describe_note(note: Note) -> str:
     source = note.source
     names = [name for name in (source.agent, source.client, source.session) if name]
-    made_from = f", made from {', '.join(source.made_from)}" if source.made_from else ""
+    made_from = f", derived from {', '.join(source.made_from)}" if source.made_from else ""
     trust = f", trusted as {source.trusted}" if source.trusted != source.origin else ""
     return f"{note.scope}, {note.updated[:10]}, by {' '.join([source.origin, *names])}{trust}{made_from}"
 
 
 def _print_waiting(output: Output, notes: list[Note]) -> None:
     _print_table(output, [(note.scope.kind, note) for note in notes])
-    output.print_message("`holdfast review --approve KEY` lets one be told, `--reject KEY` forgets it")
+    output.print_message("approve a note with `holdfast review --approve KEY`, or forget it with `--reject KEY`")
 
 
 def _print_everywhere(output: Output, notes: list[Note]) -> None:
     """Print the notes of all scopes, with the name of each scope."""
     if not notes:
-        output.print_empty("nothing is in quarantine")
+        output.print_empty("No notes in quarantine.")
         return
     _print_table(output, [(str(note.scope), note) for note in notes])
-    output.print_message("`holdfast review --everywhere --approve KEY` lets one be told, `--reject KEY` forgets it")
+    output.print_message("approve a note with `holdfast review --everywhere --approve KEY`, or forget it with `--reject KEY`")
 
 
 def _print_table(output: Output, notes: list[tuple[str, Note]]) -> None:
@@ -185,7 +185,7 @@ def _print_approved(output: Output, note: Note) -> None:
 
 
 def _print_undone(output: Output, note: Note) -> None:
-    state = "waits for review" if note.quarantined else "restored"
+    state = "back in quarantine" if note.quarantined else "restored"
     output.print_line(f"{output.style(state, 'yellow')} {output.style(join_lines(note.key), 'bold')} in {note.scope}")
 
 

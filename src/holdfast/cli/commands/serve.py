@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_WORKERS = 64
 _EXAMPLE = (  # shell commands
-    "try it in another terminal:",
+    "Try it in another terminal:",
     "  export HOLDFAST_URL=URL HOLDFAST_TOKEN=TOKEN",
     '  curl -sS -H "Authorization: Bearer $HOLDFAST_TOKEN" -H "Content-Type: application/json" '
     """-d '{"key": "deploys", "value": "We deploy on Tuesdays."}' "$HOLDFAST_URL/gateway/memory\"""",
@@ -39,7 +39,7 @@ def serve(call: Invocation) -> int:
 
     port = call["port"] if call["port"] is not None else server.PORT
     if not 0 <= port <= 65535:
-        raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or 0 for any that is free")
+        raise UsageError(f"--port must be 0 to 65535, not {port}", "Give a port from 1 to 65535, or 0 for any free port")
     workers = call["workers"] if call["workers"] is not None else 1
     if not 1 <= workers <= _MAX_WORKERS:
         raise UsageError(f"{workers} workers", f"Give 1 to {_MAX_WORKERS}")
@@ -54,10 +54,10 @@ def serve(call: Invocation) -> int:
         if logs.as_json:
             logs.log("info", event="listening", url=url)
         else:
-            call.output.print_message(f"answering at {url}, where a browser shows the console; stop with Ctrl-C")
+            call.output.print_message(f"listening on {url} (web console: open it in a browser); stop with Ctrl-C")
         _report_token(call, logs, start)
         if host not in _LOOPBACK:
-            call.output.print_message("whoever reaches this address can try a token: put TLS in front of it", "yellow")
+            call.output.print_message("other machines can reach this address: put a TLS proxy in front of it", "yellow")
 
     hosts, origins = _list_hosts(call, host), tuple(call["allow_origin"] or ())
     given = {**call.parse_store_options(), **_parse_proxies(call)}
@@ -87,7 +87,7 @@ def _list_hosts(call: Invocation, host: str) -> tuple[str, ...]:
 
 
 class _Start(Record):
-    """What a start says about the operator's token: the token where it may be printed, else the file that holds it."""
+    """What to report at the start about the operator's token: the token, or the file that holds it."""
 
     token: str | None = None
     file: OperatorToken | None = None
@@ -119,7 +119,7 @@ def _print_start(call: Invocation, url: str, start: _Start) -> None:
         made |= {"agent": "operator", "token_file": start.file.path} if start.file and written else {}
         call.output.print_json({"url": url, **made})
     elif token is not None:
-        call.output.print_line(f"operator's token, shown this once: {token}")
+        call.output.print_line(f"operator token (shown only once): {token}")
         for line in _EXAMPLE:
             call.output.print_line(line.replace("=TOKEN", f"={token}").replace("=URL", f"={url}"))
     sys.stdout.flush()
@@ -127,14 +127,14 @@ def _print_start(call: Invocation, url: str, start: _Start) -> None:
 
 def _report_token(call: Invocation, logs: Logs, start: _Start) -> None:
     """Say on stderr where the operator's token is, and how to get another one."""
-    again = f"`{_program()} agent rotate operator{_home_option(call)}` makes a new one"
+    again = f"run `{_program()} agent rotate operator{_home_option(call)}` for a new one"
     if start.file is None:
         if start.token is None:
-            call.output.print_message(f"the operator's token was shown by the first start; {again}")
+            call.output.print_message(f"the operator token was shown at the first start; {again}")
     elif start.file.written:
-        _say(call, logs, "info", f"the operator's token is in {start.file.path}", "Read it, and keep it out of logs")
+        _say(call, logs, "info", f"the operator token is in {start.file.path}", "Do not write it to logs")
     elif not start.file.valid and (call["operator_token_file"] or call.load_settings().operator_token_file):
-        _say(call, logs, "warning", f"{start.file.path} has no token that is valid: there are agents already", again)
+        _say(call, logs, "warning", f"{start.file.path} contains no valid token, and agents exist already", again)
 
 
 def _say(call: Invocation, logs: Logs, level: str, message: str, fix: str) -> None:

@@ -67,7 +67,7 @@ def _write_marker(call: Invocation) -> str:
     try:
         folder = os.getcwd()
     except FileNotFoundError:
-        raise NotFound("the folder you are in was removed", "Go to the one you want to mark") from None
+        raise NotFound("the current folder was deleted", "Change to the folder that you want to mark") from None
     call.memory.mark()
     return os.path.join(folder, marker.MARKER_FOLDER, marker.MARKER_FILE)
 
@@ -78,7 +78,7 @@ def _find_path(call: Invocation, what: str) -> str:
 
     memory = call.memory
     if memory.config.store and what not in ("home", "config"):
-        raise UsageError("memory in a store has no files", "`holdfast get KEY` and `holdfast read PATH` show what is there")
+        raise UsageError("notes in PostgreSQL have no path", "Use `holdfast get KEY` or `holdfast read PATH`")
     if what in HOME_PATHS:
         return os.path.join(memory.home, HOME_PATHS[what]).rstrip("/")
     if what in SCOPE_FOLDERS:
@@ -89,7 +89,7 @@ def _find_path(call: Invocation, what: str) -> str:
         if what == "plugin":  # a note may have this key, too
             raise _client_missing() from None
         known = ", ".join([*HOME_PATHS, *SCOPE_FOLDERS, "plugin CLIENT"])
-        raise NotFound(error.text, Template(error.hint, f"; besides notes there are {known}")) from None
+        raise NotFound(error.text, Template(error.hint, f". Other names are {known}")) from None
 
 
 def _client_missing() -> UsageError:
@@ -100,7 +100,7 @@ def _client_missing() -> UsageError:
 
     target = InstallTarget("", {}, ("holdfast",))
     known = [name for name in clients.names() if clients.load(name).plugin(target)]
-    return UsageError("which client's plugin?", f"Write `holdfast path plugin CLIENT`, with one of: {', '.join(known)}")
+    return UsageError("no client was named", f"Run `holdfast path plugin CLIENT` with one of: {', '.join(known)}")
 
 
 def find_scope_folder(call: Invocation, home: str, name: str) -> str:
@@ -110,10 +110,10 @@ def find_scope_folder(call: Invocation, home: str, name: str) -> str:
 
     kind = call["scope"] or "project"
     if kind not in SCOPES:
-        raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+        raise UsageError(f"unknown scope {kind!r}", f"Use one of: {', '.join(SCOPES)}")
     id = "" if kind == "global" else getattr(call.memory, kind)
     if kind != "global" and not id:
-        raise NoScope(f"no {kind} is known", f"Give one: --{kind} or HOLDFAST_{kind.upper()}")
+        raise NoScope(f"no {kind} is known", f"Give --{kind}, or set HOLDFAST_{kind.upper()}")
     return os.path.join(home, HOME_PATHS["shelf"], Scope(kind, id).folder, name)
 
 
@@ -128,12 +128,12 @@ def _print_init(output: Output, report: dict[str, Any]) -> None:
     for name, value in report.items():
         if value:
             output.print_line(f"{output.style(f'{name:<8}', 'dim')} {value}")
-    output.print_message("`holdfast store TEXT` keeps the first note; `holdfast status` shows where things are")
+    output.print_message("store the first note with `holdfast store TEXT`; `holdfast status` shows where it is")
 
 
 def _print_projects(output: Output, projects: list[KnownProject]) -> None:
     if not projects:
-        output.print_empty("No projects yet. `holdfast store TEXT` keeps a note for this folder's project.")
+        output.print_empty("No projects yet. Store a note for this folder's project with `holdfast store TEXT`.")
         return
     rows = [
         (project.id, _describe_state(project), f"{project.notes:,}", project.last_write[:10], ", ".join(project.folders))

@@ -26,12 +26,12 @@ def ui(call: Invocation) -> int:
 
     port = call["port"]
     if port is not None and not 0 <= port <= 65535:
-        raise UsageError(f"there is no port {port}", "Give one of 1 to 65535, or leave --port out for any that is free")
+        raise UsageError(f"--port must be 1 to 65535, not {port}", "Leave out --port for any free port")
     settings = call.load_settings()
     report_local_home(call, settings)
     found = running.find_server(settings.home) if port is None else None
     if found is not None:
-        _open_link(call, found.url, "a server that runs already")
+        _open_link(call, found.url, "server already running")
         return 0
     sqlite.stop_counting_memory()
     logs = Logs(sys.stderr, as_json=not sys.stderr.isatty(), requests=False)
@@ -59,7 +59,7 @@ def _open_link(call: Invocation, url: str, note: str) -> None:
     sys.stdout.flush()
     call.output.print_message(f"the console is at {url} ({note})")
     if call["no_browser"]:
-        call.output.print_message(f"the link signs in once, within {sessions.CODE_SECONDS} seconds")
+        call.output.print_message(f"the link works once, within {sessions.CODE_SECONDS} seconds")
     elif not call.output.json:
         _open_browser(call, link)
 
@@ -69,5 +69,5 @@ def _open_browser(call: Invocation, link: str) -> None:
 
     if not webbrowser.open(link):
         call.output.print_line(link)
-        call.output.print_message("no browser was found: open the link above within a minute")
+        call.output.print_message("no browser found: open the link above within a minute")
         sys.stdout.flush()
