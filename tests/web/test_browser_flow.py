@@ -124,7 +124,7 @@ def test_a_person_finds_out_why_an_agent_was_told_something(open_console, notes,
     page = console.page
     page.get_by_role("link", name="Sessions").click()
     page.get_by_role("link", name="s7").click()
-    page.get_by_role("link", name="What is told for it").click()
+    page.get_by_role("link", name="What agents are told for it").click()
     page.get_by_role("heading", name="What agents are told").wait_for()
     assert "Mondays" in page.locator("#briefing").inner_text()
     page.get_by_role("region", name="Notes and reasons").get_by_role("link", name="deploys").click()
@@ -154,7 +154,7 @@ def test_a_purge_asks_for_the_key_and_shows_its_receipt(open_console, notes, gat
     console.open(NOTE)
     page.get_by_role("link", name="Purge").click()
     page.get_by_label("Type deploys to confirm").fill("deploys")
-    page.get_by_role("button", name="Purge for good").click()
+    page.get_by_role("button", name="Purge permanently").click()
     page.get_by_role("heading", name="Purged").wait_for()
     assert gateway.operator.get("/v1/receipts").json["receipts"][0]["id"] in page.content()
     assert console.open(NOTE) == 404

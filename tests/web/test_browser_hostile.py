@@ -78,7 +78,7 @@ def test_hostile_texts_do_nothing_on_any_page(open_console, hidden, hostile, gat
     console = open_console()
     about = fill_pages(gateway, "demo")
     texts = [f"harbour {text}" for text in HOSTILE[:2]]
-    for text in texts:  # a note of the project with a version, another that back in quarantine
+    for text in texts:  # a note of the project with a version, another that waits for review
         gateway.operator("PUT", "/v1/notes/project/hostile", {"text": text, "project": "demo"})
         gateway.operator("PUT", "/v1/notes/project/waiting", {"text": text, "origin": "web", "project": "demo"})
     everywhere = list_addresses(**about, key="hostile", word="harbour", path="global/files/hostile.md", subject="Harbour")
