@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from web_client import WebClient
+from web_client import WebClient, hidden_fields
 
 from holdfast.server.web import PAGES
 from holdfast.server.web.markdown import render
@@ -40,6 +40,20 @@ def test_the_overview_counts_by_scope_and_type_and_shows_what_changed(person):
     html = person.get("/").text
     assert "Changed lately" in html and f'href="{NOTE}"' in html
     assert "project demo" in html and "feedback 1" in html
+
+
+def test_the_overview_counts_no_note_as_used(person, operator):
+    for _ in range(3):
+        assert person.get("/").status == 200
+    activity = operator.get("/v1/activity").json
+    assert activity["used"] == [] and sum([day["used"] for day in activity["days"]]) == 0
+
+
+def test_a_turn_that_was_found_is_named_by_its_session_and_number(person, operator):
+    turns = [{"role": "user", "text": "Hello."}, {"role": "user", "text": "The harbour is closed."}]
+    kept = {"turns": turns, "session": "7f3a", "client": "codex", "scope": "project", "project": "demo"}
+    assert operator.post("/v1/history", kept).status == 200
+    assert "session 7f3a, turn 2</a>" in person.get("/ui/search?q=harbour&kind=turn").text
 
 
 def test_an_empty_home_teaches_the_next_step(any_gateway, operator):
@@ -132,6 +146,44 @@ def test_an_edit_is_stored_as_the_next_version(person, operator):
         .headers["location"]
         .endswith("?done=unchanged")
     )
+
+
+def revert(person, place, page=None):
+    """Send the form that brings a version back: that of a page that was read, or of the page now."""
+    fields = hidden_fields((page or person.get(NOTE)).text, f"{NOTE}/forget")
+    return person.post(f"{NOTE}/revert", {**fields, "cursor": "", "place": place})
+
+
+def test_an_older_version_comes_back_as_a_new_one(person, operator):
+    before = current(operator)
+    assert revert(person, "1").headers["location"] == f"{NOTE}?done=reverted"
+    after = current(operator)
+    assert after["text"].startswith("We deploy on Tuesdays.") and after["versions"] == before["versions"] + 1
+    assert (after["type"], after["tags"]) == ("feedback", ["ci-cd"])
+    html = person.get(f"{NOTE}?done=reverted").text
+    assert "The older text is the current one again." in html and ">Undo</button>" in html
+
+
+def test_an_older_version_is_not_brought_back_over_a_change_of_another_caller(person, operator):
+    seen = person.get(NOTE)
+    operator("PUT", "/v1/notes/project/deploys", {"text": "We deploy at night.", "project": "demo"})
+    assert revert(person, "1", seen).status in (409, 412)
+    assert current(operator)["text"] == "We deploy at night."
+
+
+@pytest.mark.parametrize("place", ["", "2", "-1", "x", "99999"])
+def test_a_version_that_does_not_exist_is_not_brought_back(person, operator, place):
+    assert revert(person, place).status == 422
+    assert current(operator)["text"].startswith("We deploy on Mondays.")
+
+
+def test_a_text_of_an_agent_that_is_brought_back_stays_the_word_of_an_agent(person, operator):
+    operator("PUT", "/v1/notes/project/deploys", {"text": "We deploy at noon.", "origin": "agent", "project": "demo"})
+    page = person.get(f"{NOTE}/edit")
+    person.send_form(page, f"{NOTE}/edit", text="We deploy at one.", type="feedback", tags="")
+    assert revert(person, "1").status == 303
+    after = current(operator)
+    assert after["text"] == "We deploy at noon." and (after["source"]["trust"] or after["source"]["origin"]) == "agent"
 
 
 def test_of_two_edits_the_second_is_shown_the_conflict_and_loses_nothing(person, operator):
@@ -246,7 +298,7 @@ def test_what_a_role_may_not_do_is_not_offered_and_is_refused(any_gateway, perso
     for action in ("edit", "pin", "forget", "restore", "purge"):
         fields = {"form_token": token, "text": "Mine.", "type": "user", "version": "", "confirm": "deploys"}
         assert browser.post(f"{NOTE}/{action}", fields).status == 403, action
-    assert browser.get("/ui/problems").status == 200 and "may not" in browser.get("/ui/problems").text
+    assert browser.get("/ui/problems").status == 200 and "does not have the permission" in browser.get("/ui/problems").text
     assert "all my scopes" in browser.get("/ui/search").text
     assert browser.get("/ui/notes/agent/operator/k").status == 403
 
