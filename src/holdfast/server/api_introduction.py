@@ -90,6 +90,8 @@ Otherwise the answer is 412.
 `/v1/receipts`, `/done`, `/audit` and `/agents` return pages. Pass `next` of an answer as `cursor`, until `next` is null. Other lists
 are complete. `Memory(url)` reads all pages.
 
+Use a cursor only with its own list. An invalid cursor, or one of a scope that you cannot access, is rejected.
+
 A note that changes while you read pages moves to the front and may be missing from all pages. `/v1/export` returns each note once.
 
 ## Import and export
