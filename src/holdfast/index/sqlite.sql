@@ -429,8 +429,9 @@ SELECT {fact_columns}, {stated_elsewhere}
 FROM (                                     -- by any of the names, each once
   SELECT id FROM fact WHERE about IN (SELECT value FROM json_each(:names))
   UNION SELECT id FROM fact WHERE named IN (SELECT value FROM json_each(:names))
-  UNION SELECT x.id FROM doc n CROSS JOIN fact x ON x.doc = n.id
-    WHERE n.kind = 'note' AND n.key IN (SELECT value FROM json_each(:keys))
+  UNION SELECT x.id FROM folder f CROSS JOIN json_each(:keys) k CROSS JOIN doc n ON n.folder = f.id CROSS JOIN fact x ON x.doc = n.id
+    WHERE {in_scopes} AND n.kind = 'note' AND n.key = k.value
+      AND (n.name = k.value || '.md' OR (n.name > k.value || '--' AND n.name < k.value || '--:'))  -- by the unique index
 ) o CROSS JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE {in_scopes}
   AND (:archived OR f.part <> 'archive')

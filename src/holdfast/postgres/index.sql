@@ -343,7 +343,9 @@ SELECT {fact_columns}, {stated_elsewhere}
 FROM (                                       -- by any of the names, each once
   SELECT id FROM fact WHERE about = ANY(:names::text[])
   UNION SELECT id FROM fact WHERE named = ANY(:names::text[])
-  UNION SELECT x.id FROM doc n JOIN fact x ON x.doc = n.id WHERE n.kind = 'note' AND n.key = ANY(:keys::text[])
+  UNION SELECT x.id FROM folder f CROSS JOIN unnest(:keys::text[]) AS k (key) JOIN doc n ON n.folder = f.id JOIN fact x ON x.doc = n.id
+    WHERE {in_scopes} AND n.kind = 'note' AND n.key = k.key
+      AND (n.name = k.key || '.md' OR (n.name > k.key || '--' AND n.name < k.key || '--:'))  -- by the unique index
 ) o JOIN fact a ON a.id = o.id JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
 WHERE {in_scopes}
   AND (:archived::boolean OR f.part <> 'archive')
