@@ -32,7 +32,15 @@ def test_the_text_is_what_a_hook_shows_and_is_not_counted_as_shown(person, gatew
 
 def test_a_prompt_brings_what_bears_on_it(person):
     html = person.get(f"{PAGE}&prompt=when+are+deploys").text
-    assert "bears on the prompt" in html and "does not bear on the prompt" in html
+    assert "matches the prompt" in html and "does not match the prompt" in html
+
+
+def test_the_form_suggests_the_projects_of_the_home(person, gateway):  # noqa: F811
+    gateway.operator("PUT", "/v1/notes/project/k", {"text": "Words.", "project": "other"})
+    gateway.operator("PUT", "/v1/notes/global/k", {"text": "Words."})
+    part = person.get("/ui/briefing/projects", HX_Request="true").text
+    assert '<option value="other">' in part and "global" not in part
+    assert person.get("/ui/briefing/projects").headers["location"] == "/ui/briefing"
 
 
 def test_a_pin_shows_what_it_changes(person, gateway):  # noqa: F811

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from web_client import WebClient, hidden_fields
+from web_client import WebClient
 
 from holdfast.server.web import PAGES
 from holdfast.server.web.markdown import render
@@ -149,9 +149,8 @@ def test_an_edit_is_stored_as_the_next_version(person, operator):
 
 
 def revert(person, place, page=None):
-    """Send the form that brings a version back: that of a page that was read, or of the page now."""
-    fields = hidden_fields((page or person.get(NOTE)).text, f"{NOTE}/forget")
-    return person.post(f"{NOTE}/revert", {**fields, "cursor": "", "place": place})
+    """Send the form that brings a version back: that of a page that was read, or of the current page."""
+    return person.send_form(page or person.get(NOTE), f"{NOTE}/revert", place=place)
 
 
 def test_an_older_version_comes_back_as_a_new_one(person, operator):

@@ -29,6 +29,7 @@ _ADDRESSES = {  # by the path of the page
     _SESSION: (_SESSION, f"{_SESSION}?q={{word}}", f"{_SESSION}?turn=0#turn-0"),
     f"{_SESSION}/note": (f"{_SESSION}/note?turn=0",),
     "/ui/briefing": ("/ui/briefing", "/ui/briefing?project={id}", "/ui/briefing?project={id}&prompt={word}"),
+    "/ui/briefing/projects": ("/ui/briefing/projects",),
     "/ui/review": ("/ui/review",),
     "/ui/review/{kind}/{id}/{key}/compare": (f"{_REVIEWED}/compare",),
     "/ui/review/{kind}/{id}/{key}/edit": (f"{_REVIEWED}/edit",),

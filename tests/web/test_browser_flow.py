@@ -135,6 +135,15 @@ def test_a_person_finds_out_why_an_agent_was_told_something(open_console, notes,
     console.check_nothing_happened()
 
 
+def test_the_briefing_suggests_projects_once_their_field_has_the_focus(open_console, notes):
+    console = open_console()
+    console.open("/ui/briefing")
+    assert console.page.locator("#projects option").count() == 0
+    console.page.locator("#project").focus()
+    console.page.locator("#projects option[value=shop]").wait_for(state="attached")
+    console.check_nothing_happened()
+
+
 def test_a_person_sees_a_conflict_and_decides(open_console, notes, gateway):
     console = open_console()
     page = console.page

@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 from holdfast.server.problem import PARTS, Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.note import change_pin
-from holdfast.server.web.page import Page, Visit, read_number
+from holdfast.server.web.page import Page, Visit, read_number, redirect
 
 _EXPLAINED = 100  # notes on one page
 _CHARS_PER_TOKEN = 4  # a common estimate for English
@@ -54,16 +54,17 @@ async def _render(visit: Visit, given: Mapping[str, str], before: dict[str, Any]
             "more": urlencode({**choice, "page": choice["page"] + 1}) if len(why) > start + _EXPLAINED else None,
             "changes": text.compare_lines(before["text"], brief["text"]) if before is not None else None,
         }  # fmt: skip
-    return await visit.render(
-        "briefing.html", choice=choice, clients=_list_clients(), projects=await _list_projects(visit), **values
-    )  # fmt: skip
+    return await visit.render("briefing.html", choice=choice, clients=_list_clients(), **values)
 
 
-async def _list_projects(visit: Visit) -> list[str]:
-    """Return the projects that the form suggests, those that changed last first."""
+async def get_projects(visit: Visit) -> Response:
+    """Suggest projects for the form, those that changed last first. Counting them takes a while: the page asks when needed."""
+    if not visit.is_fragment:
+        return redirect("/ui/briefing")
     scopes = (await visit.call("GET /v1/status"))["scopes"]
     folders = [one["scope"] for one in sorted(scopes, key=lambda one: one["last_write"], reverse=True)]
-    return [folder.removeprefix(_PROJECTS) for folder in folders if folder.startswith(_PROJECTS)][:_SUGGESTED]
+    projects = [folder.removeprefix(_PROJECTS) for folder in folders if folder.startswith(_PROJECTS)]
+    return await visit.render("briefing-projects.html", projects=projects[:_SUGGESTED])
 
 
 def _read_choice(given: Mapping[str, str]) -> dict[str, Any]:
@@ -91,4 +92,8 @@ async def _compose(visit: Visit, choice: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-PAGES = (Page("GET", "/ui/briefing", get_briefing), Page("POST", "/ui/briefing/pin", post_pin))
+PAGES = (
+    Page("GET", "/ui/briefing", get_briefing),
+    Page("GET", "/ui/briefing/projects", get_projects),
+    Page("POST", "/ui/briefing/pin", post_pin),
+)
