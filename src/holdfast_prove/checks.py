@@ -90,17 +90,17 @@ def _summarize(run: Run, request: ReceivedRequest, parsed: ModelRequest) -> Requ
 def _check_program(run: Run) -> Check:
     name = "the program ran"
     if run.exit_code is None:
-        fix = "Give it more time with --seconds; a program that waits for a person may be of a version that wants other words"
+        fix = "Allow more time with --seconds. If the program waits for input, its version may need other arguments"
         return Check(name, False, f"stopped after {run.seconds} s", fix)
     if run.exit_code:
-        return Check(name, False, f"exit code {run.exit_code} after {run.seconds} s", "What it said stands below")
+        return Check(name, False, f"exit code {run.exit_code} after {run.seconds} s", "Its output is shown below")
     return Check(name, True, f"{run.seconds} s")
 
 
 def _check_requests(run: Run) -> Check:
     name, requests = "it asked the model", _model_requests(run)
     if not requests:
-        return Check(name, False, "no request came", "Its version may want its model set otherwise; what it said stands below")
+        return Check(name, False, "no request arrived", "Its version may need another model setting. Its output is shown below")
     return Check(name, True, f"{len(requests)} requests, {sum(len(request.body) for request in run.requests):,} bytes")
 
 
@@ -124,7 +124,7 @@ def _check_briefing(run: Run) -> Check:
     events = [event for event, call in _hook_calls(run).items() if run.briefing_word in call.stdout]
     if events:
         seen = f"{', '.join(events)} printed it, and the client dropped it"
-        return Check(name, False, seen, "Its version takes another format: please report it with what --keep keeps")
+        return Check(name, False, seen, "This version needs another format. Please report it with the folder of --keep")
     return Check(name, False, "no hook printed it", "`holdfast doctor` shows the log of hooks")
 
 
@@ -132,11 +132,11 @@ def _check_briefing_complete(run: Run) -> Check:
     """Check that the request contains the briefing exactly as the hook printed it."""
     name, briefing = "nothing of it was cut", _find_printed_text(run, run.briefing_word)
     if not briefing:
-        return Check(name, False, "no briefing was printed", "Mend the red ones above")
+        return Check(name, False, "no briefing was printed", "Fix the red checks above")
     arrived = _count_arrived(run, run.briefing_word, briefing)
     seen = f"{arrived:,} of {len(briefing):,} characters"
     if not arrived:
-        return Check(name, False, seen, "Mend the red ones above; or give it more time: `--seconds 120`")
+        return Check(name, False, seen, "Fix the red checks above, or allow more time with `--seconds 120`")
     if arrived < len(briefing):
         return Check(name, False, seen, f"Make briefings shorter: `holdfast config brief.total_chars {max(arrived // 2, 750)}`")
     return Check(name, True, seen)
@@ -145,10 +145,10 @@ def _check_briefing_complete(run: Run) -> Check:
 def _check_handshake(run: Run) -> Check:
     name, result, client = "MCP handshake", _find_initialize_result(run), _find_client_info(run)
     if result:
-        return Check(name, True, f"protocol {result['protocolVersion']} with {client.get('name', 'somebody')}")
+        return Check(name, True, f"protocol {result['protocolVersion']} with {client.get('name', 'an unnamed client')}")
     if not _server_calls(run):
         return Check(name, False, "the client did not start the server", f"It may read servers from another file: {_READ}")
-    return Check(name, False, "the server did not answer", "`holdfast doctor` says what is wrong; try `holdfast mcp` by hand")
+    return Check(name, False, "the server did not answer", "Run `holdfast doctor`, then `holdfast mcp` in a terminal")
 
 
 def _check_tools(run: Run) -> Check:
@@ -159,17 +159,17 @@ def _check_tools(run: Run) -> Check:
     tool_results = [message.text for request in _model_requests(run) for message in request.messages if message.role == "tool"]
     if any(TOOL in text for text in tool_results):
         return Check(name, True, "held back, and found by the client's own search for tools")
-    return Check(name, False, f"{TOOL} is in no request", _ALLOW)
+    return Check(name, False, f"{TOOL} is not in any request", _ALLOW)
 
 
 def _check_recall(run: Run) -> Check:
     name = "a recall came back to the model"
     results = [text for request in _model_requests(run) if (text := request.tool_result(TOOL)) is not None]
     if any(run.recall_word in text for text in results):
-        return Check(name, True, f"{len(results[-1]):,} characters, with the note that no briefing holds")
+        return Check(name, True, f"{len(results[-1]):,} characters, with the note that is in no briefing")
     if results:
         seen = f"without the note: {results[-1][:200]!r}"
-        return Check(name, False, seen, f"The answer says which project it looked in, or what was refused: {_READ}")
+        return Check(name, False, seen, f"The result names the project, or says what was rejected: {_READ}")
     return Check(name, False, "the tool was not called, or its answer was lost", _ALLOW)
 
 
@@ -182,8 +182,8 @@ def _check_fact(run: Run) -> Check:
         return Check(name, True, f"{' '.join(FACT)}: {current}")
     if stale:
         seen = f"the old value {' and '.join(stale)} reached the model"
-        return Check(name, False, seen, "Please report it with what --keep keeps")
-    return Check(name, False, f"{current} reached the model in no request", "`holdfast doctor` shows the log of hooks")
+        return Check(name, False, seen, "Please report it with the folder of --keep")
+    return Check(name, False, f"{current} did not reach the model", "`holdfast doctor` shows the log of hooks")
 
 
 def _check_instructions(run: Run) -> Check:
@@ -196,7 +196,9 @@ def _check_instructions(run: Run) -> Check:
     bodies = [request.body for request in run.requests if request.parsed]
     if instructions and any(text in body for body in bodies for text in encoded):
         return Check(name, True, f"{len(instructions):,} characters")
-    return Check(name, False, "not seen", "This version keeps them to itself; the skill holdfast-memory says the same")
+    return Check(
+        name, False, "not seen", "This version does not pass them on. The skill holdfast-memory has the same instructions"
+    )
 
 
 # --- observations of a run --------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def _make_handler(model: ModelServer) -> type[BaseHTTPRequestHandler]:
 
         def do_CONNECT(self) -> None:
             model.refused_hosts.append(self.path)
-            self.send_error(403, "this proxy lets nobody out")
+            self.send_error(403, "this proxy allows no connection to other hosts")
 
         def _read_body(self) -> bytes:
             if "chunked" in self.headers.get("Transfer-Encoding", "").lower():

@@ -50,9 +50,9 @@ def find_program(client: Client, place: InstallTarget, path: str | None) -> str:
     """Return the client's program at this path, or on the PATH; raise NotFound, or UsageError if it cannot be run."""
     program = os.path.abspath(path) if path else place.program(*client.programs)
     if not program:
-        raise NotFound(f"no program of {client.title} is on the PATH", "Install it, or say where it is: --program PATH")
+        raise NotFound(f"{client.title} was not found on the PATH", "Install it, or use --program PATH")
     if not os.access(program, os.X_OK):
-        raise UsageError(f"{program} is no program that can be run", _PROGRAM_FIX)
+        raise UsageError(f"{program} is not an executable program", _PROGRAM_FIX)
     return program
 
 
@@ -89,7 +89,7 @@ def run_client(
         )
         session = client.session(place, model.url, PROMPT, program)
         if session is None:
-            raise UsageError(f"{client.title} cannot be run without a person", "`holdfast doctor` says what it can see")
+            raise UsageError(f"{client.title} cannot run without a person", "`holdfast doctor` says what it can see")
         sandbox.install_client(client, place, session.files)
         start = time.monotonic()
         exit_code = _run_program(list(session.argv), {**env, **session.env}, sandbox, seconds)

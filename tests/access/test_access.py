@@ -217,7 +217,7 @@ def test_an_agent_is_added_once_and_only_with_a_name_and_a_role_that_there_are(g
     for name in ("../x", "", ".hidden", "a/b", "(local)", "x" * 129):
         with pytest.raises(InvalidKey):
             gate.add(name, "operator")
-    with pytest.raises(UsageError, match="there is no role"):
+    with pytest.raises(UsageError, match="unknown role"):
         gate.add("other", "nobody")
     write_role("broken", text="name: broken\nallowed: []\n")
     with pytest.raises(ConfigError, match=r"broken\.yaml:2"):
@@ -339,10 +339,10 @@ def test_everything_is_the_operators_alone():
 WRONG = {
     "unknown field": ("name: own\nallowed_actions: []\npowers: [all]\n", 3, "unknown field 'powers'"),
     "unknown action": ("name: own\nallowed_actions:\n  - agent.memory.read\n  - agent.memory.reed\n", 4, "agent.memory.reed"),
-    "all for another": ('name: own\nallowed_actions: ["*"]\n', 2, "operator's alone"),
+    "all for another": ('name: own\nallowed_actions: ["*"]\n', 2, "reserved for the operator"),
     "part of all": ("name: own\nallowed_actions: [agent.*]\n", 2, "there is no action"),
     "unknown scope": ("name: own\nallowed_actions: []\nscopes: [agent, everywhere]\n", 3, "there is no scope"),
-    "another name": ("name: other\nallowed_actions: []\n", 1, "called 'own'"),
+    "another name": ("name: other\nallowed_actions: []\n", 1, "named 'own'"),
     "bad name": ("\nname: Own Role\nallowed_actions: []\n", 2, "not a name"),
     "bad skill": ("name: own\nskills: [../x]\nallowed_actions: []\n", 2, "not a name of a skill"),
     "no name": ("allowed_actions: []\n", 1, "name is missing"),
@@ -356,7 +356,7 @@ WRONG = {
     "no yaml": ("name: own\nallowed_actions: [\n", 3, "not YAML"),
     "two documents": ("name: own\nallowed_actions: []\n---\nname: b\n", 3, "not YAML"),
     "too large": ("name: own\nallowed_actions: []\n#" + "x" * 20_000, 1, "larger"),
-    "too deep": ("name: own\nallowed_actions: " + "[" * 5000, 1, "too much"),
+    "too deep": ("name: own\nallowed_actions: " + "[" * 5000, 1, "too large"),
     "not text": (b"name: own\n\xff\xfe\n", 2, "not UTF-8"),
 }
 
@@ -463,7 +463,7 @@ def test_where_the_folder_of_roles_cannot_be_read_nothing_is_allowed(gate, home)
     assert gate.roles() == ()
     assert len(gate.role_problems()) == 1
     (problem,) = problems(gate.config)
-    assert problem.message.startswith("every role means nothing: ")
+    assert problem.message.startswith("no role is valid: ")
     subprocess.run(problem.fix, shell=True, check=True, timeout=30)
     gate.allow(Caller("somebody", "operator"), "dispatch")
     assert problems(gate.config) == []
@@ -610,7 +610,7 @@ def test_a_ledger_that_is_replaced_between_two_steps_of_a_request_lets_nobody_in
     with pytest.raises(Unauthenticated):
         gate.identify(token)
     verdict = verify(gate.ledger.audit)
-    assert not verdict.ok and "audit.head knows of it" in verdict.problems[0]
+    assert not verdict.ok and "audit.head refers to it" in verdict.problems[0]
     assert [one.code for one in problems(gate.config)] == ["audit_chain"]
 
 

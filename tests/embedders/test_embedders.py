@@ -614,7 +614,7 @@ def test_an_answer_that_is_not_what_it_must_be_is_not_believed(server, model, pl
 def test_vectors_of_another_length_than_before_are_refused(server, model):
     model.passages(["a"])
     server.plays = [data(lambda items: [{**items[0], "embedding": [1, 2]}])]
-    with pytest.raises(Trouble, match="2 numbers, others had 3"):
+    with pytest.raises(Trouble, match="2 numbers, previous ones 3"):
         model.passages(["a"])
 
 

@@ -218,7 +218,7 @@ def test_an_edit_that_names_another_version_loses_with_a_conflict():
     assert action == "updated"
     with pytest.raises(Conflict, match="has changed"):
         note_versions.compose(draft("c", expected=note.digest), after, DAYS[2], "ID")
-    with pytest.raises(Conflict, match="not there"):
+    with pytest.raises(Conflict, match="no longer exists"):
         note_versions.compose(draft("c", expected=note.digest), None, DAYS[2], "ID")
     assert note_versions.compose(draft("c", expected=""), None, DAYS[2], "ID")[0] == "created"
 

@@ -82,7 +82,7 @@ def test_no_value_changes_unseen(home, table, column):
 @pytest.mark.parametrize("table", ["now", "past"])
 def test_a_text_that_its_words_no_longer_find_is_seen(home, table):
     run(home, f"DELETE FROM {table} WHERE rowid = (SELECT max(rowid) FROM {table})")
-    assert verify_home(home) == "the words that find a text are not those it says"
+    assert verify_home(home) == "the words of a text do not match the text"
 
 
 def test_texts_that_the_words_of_others_find_are_seen(home):
@@ -95,7 +95,7 @@ def test_texts_that_the_words_of_others_find_are_seen(home):
         row = (id, f"in{folder}", " ".join(index_terms(names)), " ".join(index_terms(text)))
         db.execute("INSERT INTO now (rowid, place, names, text) VALUES (?, ?, ?, ?)", row)
     db.close()
-    assert verify_home(home) == "the words that find a text are not those it says"
+    assert verify_home(home) == "the words of a text do not match the text"
 
 
 @pytest.mark.parametrize("table", ["doc", "fact", "made", "place"])

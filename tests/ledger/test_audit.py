@@ -264,7 +264,7 @@ def test_a_thousand_changed_rows_are_a_thousand_findings(audit, home):
     db.close()
     verdict = verify(audit)
     assert (verdict.ok, verdict.broken, len(verdict.problems)) == (False, 1000, 20)
-    assert verdict.problems[0].startswith("row 1 is not what was written")
+    assert verdict.problems[0].startswith("row 1 or the row before it was changed")
 
 
 @pytest.mark.promise("A3")
@@ -272,7 +272,7 @@ def test_the_verdict_names_the_place(filled, intruder):
     intruder.execute("DELETE FROM audit WHERE number IN (4, 5, 6)").fetchall()
     intruder.execute("UPDATE audit SET outcome = 'denied' WHERE number = 9").fetchall()
     verdict = verify(filled)
-    assert verdict.problems == ("rows 4 to 6 are missing", "row 9 is not what was written, or the one before it is not")
+    assert verdict.problems == ("rows 4 to 6 are missing", "row 9 or the row before it was changed")
     assert compare_ends(filled) == ""  # both ends still agree; only reading the chain finds it
     assert verify_newest(filled) == "rows 4 to 6 are missing"
     assert "row 9" in verify_newest(filled, 4) and verify_newest(filled, 3) == ""
@@ -282,7 +282,7 @@ def test_the_verdict_names_the_place(filled, intruder):
 @pytest.mark.parametrize("column", ["time", "agent", "action", "metadata", "hash"])
 def test_bytes_that_are_no_text_are_found_and_shown(filled, intruder, column):
     intruder.execute(f"UPDATE audit SET {column} = CAST(x'ff41' AS TEXT) WHERE number = 7").fetchall()
-    assert "row 7 is not what was written, or the one before it is not" in verify(filled).problems
+    assert "row 7 or the row before it was changed" in verify(filled).problems
     assert [row.number for row in filled.iterate_entries()] == list(range(1, 13))
     assert "\\xffA" in str(filled.list(limit=12)[0][5])
 
@@ -294,7 +294,7 @@ def test_rows_cut_off_at_the_end_are_missed_by_the_head_and_by_the_mark(filled, 
     assert compare_ends(filled) == "the audit ends with row 9, and its head says 12"
     hash = intruder.execute("SELECT hash FROM audit WHERE number = 9").fetchall()[0][0]
     intruder.execute("UPDATE audit_head SET count = 9, hash = ?", (hash,)).fetchall()
-    assert verify(filled).problems == ("row 12 is missing, and the file audit.head knows of it",)
+    assert verify(filled).problems == ("row 12 is missing, but the file audit.head refers to it",)
     assert compare_ends(filled) == "the audit has 9 rows, and the file audit.head knows of 12"
     filled.append(decision())  # later writers do not repair it, and the mark stays as evidence
     filled.save_mark()
@@ -316,10 +316,10 @@ def test_a_chain_written_anew_contradicts_the_mark_and_a_head_that_was_kept_else
         (home / name).unlink(missing_ok=True)
         if (home / "forgery" / name).exists():
             shutil.copy(home / "forgery" / name, home / name)
-    assert verify(filled).problems == ("row 12 is not the one that the file audit.head names",)
+    assert verify(filled).problems == ("row 12 does not match the file audit.head",)
     shutil.copy(home / "forgery" / "audit.head", home / "audit.head")  # an attacker with the whole home can do this
     assert verify(filled).ok
-    assert verify(filled, kept).problems == ("row 12 is not the one that the head you gave names",)
+    assert verify(filled, kept).problems == ("row 12 does not match the head you gave",)
 
 
 def test_a_mark_that_is_missing_or_broken_is_told(filled, home):
@@ -343,7 +343,7 @@ def test_a_ledger_that_is_started_anew_does_not_hide_what_is_gone(filled, ledger
         (home / name).unlink(missing_ok=True)
     filled.append(decision())
     filled.save_mark()
-    assert verify(filled).problems == ("row 12 is missing, and the file audit.head knows of it",)
+    assert verify(filled).problems == ("row 12 is missing, but the file audit.head refers to it",)
 
 
 def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):
@@ -351,7 +351,7 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):
     with pytest.raises(Damaged):
         filled.append(decision())
     assert verify(filled).problems[0] == "the head of the audit is missing"
-    assert compare_ends(filled) == "the audit has lost its head"
+    assert compare_ends(filled) == "the head of the audit is missing"
 
 
 def test_the_mark_is_private_whole_and_moves_on_when_the_ledger_is_closed(home):

@@ -309,9 +309,9 @@ def test_what_a_damaged_ledger_knew_as_done_is_never_said_to_be_undone(home, how
             except (Damaged, DiskTrouble):
                 pass
     for one in asked:
-        with pytest.raises(Damaged, match="set aside"):
+        with pytest.raises(Damaged, match="moved aside"):
             one.done.record("a", "kind", "another", NOW)
-        with pytest.raises(Damaged, match="set aside"):
+        with pytest.raises(Damaged, match="moved aside"):
             one.done.exists("a", "kind", "another")
     for name in files_of(home):  # as `holdfast doctor` says
         if "damaged" in name:
@@ -341,7 +341,7 @@ def test_a_question_that_meets_the_damage_is_not_asked_of_the_new_ledger(home, a
     for table in ("done", "reviewed_prs", "claims", "idempotency", "tokens"):
         stranger.execute(f"DROP TABLE {table}").fetchall()
     stranger.close()
-    with pytest.raises(Damaged, match="set aside"):
+    with pytest.raises(Damaged, match="moved aside"):
         ask(ledger)
     assert len(set_aside(home)) == 1
     ledger.close()
@@ -862,12 +862,12 @@ def start_requests(home, *keys):
 @pytest.mark.promise("A6")
 def test_requests_whose_process_was_killed_may_be_done_again_at_once_and_not_before(home, ledger):
     with start_requests(home, "one", "two") as doer:
-        with pytest.raises(Busy, match="under way"):
+        with pytest.raises(Busy, match="in progress"):
             ledger.idempotency_keys.begin("a", "one", "digest", NOW + 1)
         doer.kill()
     for key in ("one", "two"):
         assert ledger.idempotency_keys.begin("a", key, "digest", NOW + 2) is None
-        with pytest.raises(Busy, match="under way"):  # because it is ours now, and this process is alive
+        with pytest.raises(Busy, match="in progress"):  # because it is ours now, and this process is alive
             ledger.idempotency_keys.begin("a", key, "digest", NOW + 3)
     ledger.idempotency_keys.finish("a", "one", "digest", status=201, answer="{}")
     assert ledger.idempotency_keys.begin("a", "one", "digest", NOW + 4).status == 201
@@ -917,7 +917,7 @@ def test_a_process_whose_sign_was_taken_away_is_not_taken_for_dead(home, ledger)
     ledger.idempotency_keys.begin("a", "key", "digest", NOW)
     for name in os.listdir(f"{home}/run/locks"):
         os.unlink(f"{home}/run/locks/{name}")
-    with pytest.raises(Busy, match="under way"):
+    with pytest.raises(Busy, match="in progress"):
         ledger.idempotency_keys.begin("a", "key", "digest", NOW + 119)
     assert ledger.idempotency_keys.begin("a", "key", "digest", NOW + 121) is None
 

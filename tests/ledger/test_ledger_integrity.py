@@ -114,8 +114,8 @@ def test_a_damaged_receipt_is_mended_by_purging_the_same_text_again(memory, home
 @pytest.mark.parametrize(
     ("statement", "lost"),
     [
-        ("DELETE FROM purged", "digests of 1 purge are gone"),
-        ("DELETE FROM purged WHERE digest = (SELECT min(digest) FROM purged)", "digests of 1 purge are gone"),
+        ("DELETE FROM purged", "digests of 1 purge are missing"),
+        ("DELETE FROM purged WHERE digest = (SELECT min(digest) FROM purged)", "digests of 1 purge are missing"),
         ("DELETE FROM keys", "key"),
         ("UPDATE keys SET value = x'00'", "key"),
         ("UPDATE keys SET value = x''", "key"),
@@ -124,11 +124,11 @@ def test_a_damaged_receipt_is_mended_by_purging_the_same_text_again(memory, home
 )
 def test_what_lets_purged_texts_come_back_is_said_by_doctor_and_status(changed, open_memory, statement, lost):
     memory = changed(statement)
-    assert "may be stored again" in memory.status().degraded
+    assert "no longer rejected" in memory.status().degraded
     assert not refused(memory, "an innocent text of some length", "innocent")
     for one in (memory, open_memory(origin="user")):  # a store does not hide it
         [problem] = [problem for problem in one.check() if problem.code == "purges_lost"]
-        assert lost in problem.message and "may be stored again" in problem.message
+        assert lost in problem.message and "no longer rejected" in problem.message
         assert "backup" in problem.fix
 
 
@@ -159,7 +159,7 @@ def test_a_ledger_that_was_set_aside_is_named_with_all_that_went_with_it(changed
     (home / "ledger.db").write_bytes(b"garbage" * 1000)
     found = {problem.code: problem.message for problem in open_memory(origin="user").check()}
     assert set(found) == {"ledger", "purges_lost"}
-    for word in ("receipts", "approvals", "agents and tokens", "the audit", "still has"):
+    for word in ("receipts", "approvals", "agents, tokens", "the audit", "can still be read"):
         assert word in found["ledger"]
 
 

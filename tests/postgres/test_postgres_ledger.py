@@ -214,7 +214,7 @@ def test_a_cut_tail_is_missed_by_the_head_by_the_mark_and_by_a_head_kept_elsewhe
     assert "rows 10 to 12 are missing at the end" in verify(filled).problems
     assert compare_ends(filled) == "the audit ends with row 9, and its head says 12"
     intruder.execute("UPDATE audit_head SET count = 9, hash = (SELECT hash FROM agent_action_log WHERE number = 9)")
-    assert verify(filled).problems == ("row 12 is missing, and the row in audit_mark knows of it",)
+    assert verify(filled).problems == ("row 12 is missing, but the row in audit_mark refers to it",)
     assert compare_ends(filled) == "the audit has 9 rows, and the row in audit_mark knows of 12"
     for _ in range(5):  # later writers do not repair it, and the mark stays as evidence
         filled.append(decision())
@@ -231,7 +231,7 @@ def test_an_audit_without_its_head_takes_no_more_rows(filled, intruder):  # noqa
     with pytest.raises(Damaged):
         filled.append(decision())
     assert verify(filled).problems[0] == "the head of the audit is missing"
-    assert compare_ends(filled) == "the audit has lost its head"
+    assert compare_ends(filled) == "the head of the audit is missing"
 
 
 @pytest.mark.promise("A7")

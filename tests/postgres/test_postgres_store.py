@@ -325,7 +325,7 @@ def test_who_cannot_look_whether_it_is_kept_says_so(store):
     class Away(Losing):
         def write(self, work, durable=False):
             if self._times == 0:
-                raise Busy("the database is not there")
+                raise Busy("the database cannot be reached")
             return super().write(work, durable)
 
     store.database = Away(database, 1, True)

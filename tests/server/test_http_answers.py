@@ -76,7 +76,7 @@ def test_a_note_that_is_there_already_is_said_to_be(gateway):
     put = {"text": "Harbour words."}
     assert gateway.operator("PUT", "/v1/notes/agent/k", put, If_None_Match="*").status == 201
     again = gateway.operator("PUT", "/v1/notes/agent/k", {"text": "Others."}, If_None_Match="*")
-    assert again.status == 412 and "there is a note 'k' already" in again.json["detail"] and again.json["fix"]
+    assert again.status == 412 and "the note 'k' already exists" in again.json["detail"] and again.json["fix"]
     assert (
         gateway.operator.post("/v1/notes", {**put, "key": "k", "scope": "agent", "expected": "x"})
         .json["detail"]
@@ -117,7 +117,7 @@ def test_a_search_by_words_says_why_too(gateway):
 )  # fmt: skip
 def test_a_field_that_comes_twice_in_a_body_is_refused(gateway, raw):
     said = gateway.operator("POST", "/v1/notes", raw=raw)
-    assert (said.status, said.code) == (422, "invalid_request") and said.json["errors"][0]["detail"] == "comes twice"
+    assert (said.status, said.code) == (422, "invalid_request") and said.json["errors"][0]["detail"] == "is given twice"
     lines = gateway.operator("POST", "/v1/import?scope=agent", raw=raw + b"\n", Content_Type="application/x-ndjson")
     assert lines.code == "invalid_request" and lines.json["detail"].startswith("line 1: ")
     assert gateway.operator.get("/v1/notes").json["notes"] == []
@@ -152,7 +152,11 @@ def test_a_forged_cursor_that_is_no_unicode_is_no_cursor(gateway, byte):
             forged = [part + byte if number == place else part for number, part in enumerate(parts)]
             packed = urlsafe_b64encode(b"\n".join(forged)).decode().rstrip("=")
             said = ask.get(f"{path}{'&' if '?' in path else '?'}limit=1&cursor={packed}")
-            assert (said.status, said.code) == (422, "usage") and "no such cursor" in said.json["detail"], (path, place, said)
+            assert (said.status, said.code) == (422, "usage") and "the cursor is not valid" in said.json["detail"], (
+                path,
+                place,
+                said,
+            )
 
 
 def test_names_of_any_script_stand_in_a_cursor(gateway):

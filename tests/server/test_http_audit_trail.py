@@ -29,7 +29,7 @@ PAIR = {"key": "harbour", "value": "Harbour words."}
 
 @pytest.fixture(params=["home", "postgres"])
 def store(request, home, monkeypatch):
-    """Where the gateway keeps everything: "" for the home, else the address of a database."""
+    """Where the gateway keeps everything: "" for the home, else the URL of a database."""
     home.mkdir(mode=0o700)
     if request.param == "home":
         return ""
@@ -83,7 +83,7 @@ def test_rows_cut_off_while_nobody_asks_anything_are_noticed(gateway, home, stor
             f"UPDATE HEAD SET count = {left}, marked = {left}, hash = (SELECT hash FROM TABLE WHERE number = {left})",
         )  # fmt: skip
         verdict = verify(ledger.audit)
-    assert not verdict.ok and verdict.problems == (f"row {head.count} is missing, and {ledger.audit.mark_name} knows of it",)
+    assert not verdict.ok and verdict.problems == (f"row {head.count} is missing, but {ledger.audit.mark_name} refers to it",)
     assert gateway.operator.get("/audit/verify").json["ok"] is False
 
 

@@ -34,7 +34,7 @@ def test_memory_that_the_role_may_not_read_is_not_in_a_dispatch_and_a_row_says_s
     assert runner.get("/gateway/memory").code == "denied"
     said = runner.post("/dispatch", {"task": "Go"})
     assert said.status == 200 and "Harbour" not in said.data.decode()
-    assert "may not agent.memory.read" in said.json["role_context"]["degraded"]
+    assert "does not have the permission agent.memory.read" in said.json["role_context"]["degraded"]
     (agent, outcome, told), _ = rows_of(gateway, "agent.memory.read")
     assert (agent, outcome, told["route"], told["scope"]) == ("runner", "denied", "POST /dispatch", "agent")
     gateway.add_role("runner", ["dispatch", "agent.memory.read", "agent.memory.write"], ["project"])
@@ -67,7 +67,11 @@ def test_who_may_not_manage_agents_dispatches_for_no_other_and_no_role_gives_ano
     assert runner.post("/dispatch", {"task": "x", "agent": "writer"}).code == "denied"
     assert runner.post("/dispatch", {"task": "x", "agent": "runner"}).json["agent"] == "runner"
     said = gateway.operator.post("/dispatch", {"task": "x", "agent": "writer"}).json["role_context"]
-    assert said["role"] == "writer" and said["memory"] == "" and "writer may not agent.memory.read" in said["degraded"]
+    assert (
+        said["role"] == "writer"
+        and said["memory"] == ""
+        and "writer does not have the permission agent.memory.read" in said["degraded"]
+    )
     rows = [row for row in rows_of(gateway, "agent.memory.read") if row[2].get("name") == "writer"]
     (agent, outcome, told), *others = rows
     assert (agent, outcome, told["of_role"], others) == ("operator", "denied", "writer", [])
@@ -138,7 +142,7 @@ def test_a_dispatch_says_that_notes_are_in_quarantine_and_that_an_overview_is_cu
     created = agent.post("/v1/files/create", {"scope": "agent", "path": "/memories/MEMORY.md", "file_text": pages})
     assert created.status in (200, 201), created
     said = gateway.operator.post("/dispatch", {"task": "x", "agent": "reviewer", "budget": 2000}).json["role_context"]
-    assert said["left_out"] == 1 and "1 note left out (1 in quarantine until a person approves)" in said["memory"]
+    assert said["left_out"] == 1 and "1 note left out (1 in quarantine until a person approves them)" in said["memory"]
     assert "files/MEMORY.md" in said["shortened"] and "files/MEMORY.md cut." in said["memory"]
     assert "From a web page" not in said["memory"] and len(said["memory"]) <= 2000
     whole = gateway.operator.post("/dispatch", {"task": "x", "agent": "reviewer", "budget": 20_000}).json["role_context"]

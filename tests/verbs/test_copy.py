@@ -257,7 +257,7 @@ def test_another_note_under_the_same_name_is_refused_by_name_and_nothing_is_writ
     before = trees(target)
     with pytest.raises(Conflict, match=r"projects/demo/notes/harbour\.md") as refused:
         copy.copy(str(full), str(target), settings)
-    assert "n1.md" not in str(refused.value) and "Nothing was written" in refused.value.fix
+    assert "n1.md" not in str(refused.value) and "nothing was written" in refused.value.fix
     assert trees(target) == before and not (target / "ledger.db").exists()
 
 
@@ -284,7 +284,7 @@ def test_an_audit_goes_to_its_own_tenant_only_and_memory_without_one_to_any(full
     other = settings.replace(tenant="acme")
     with pytest.raises(Conflict, match="tenant 'default'") as refused:
         copy.copy(str(full), postgres_url, other)
-    assert refused.value.fix == "Copy to that tenant: HOLDFAST_TENANT=default"
+    assert refused.value.fix == "Copy to that tenant with HOLDFAST_TENANT=default"
     with Memory(tmp_path / "plain", project="demo", cwd=tmp_path) as memory:
         memory.store("the harbour opens at six", key="harbour")
     assert copy.copy(str(tmp_path / "plain"), postgres_url, other).documents_copied == 1
@@ -337,8 +337,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_copied(full, tmp_path, set
         file.write("nobody can ask for this")
     done = copy.copy(str(full), str(tmp_path / "target"), settings)
     assert [one.rpartition(": ")[2] for one in done.left] == [
-        "no scope", "a name that is not UTF-8", "stands where no memory does",
-        *["a link, or something else that is no file"] * 3, "cannot be read",
+        "no scope", "a name that is not UTF-8", "is not in a folder of memory",
+        *["not a regular file"] * 3, "cannot be read",
     ]  # fmt: skip
     named = ["stray", "b'", "global/loose.md", "projects/demo/files/deep/x", "projects/demo/notes/link.md"]
     named += ["projects/demo/transcripts/c/y.jsonl", "global/files/huge.bin"]

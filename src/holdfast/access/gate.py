@@ -150,7 +150,7 @@ class AccessGate:
 
     def _find_caller(self, token: str) -> Caller:
         if not token:
-            raise tokens.RejectedToken("this needs a token", "missing")
+            raise tokens.RejectedToken("a token is required", "missing")
         id = tokens.parse_token_id(token)
         stored = self.ledger.agents.find_tokens([id]).get(id)
         if not tokens.matches(token, stored.digest if stored else bytes(32)) or stored is None:
@@ -209,8 +209,8 @@ class AccessGate:
         reason = denial_reason(role, action, scope)
         if reason or role is None:
             self._record(caller, action, "denied", {**about, "reason": f"{agent.agent}: {reason}"})
-            fix = Template("An operator may change its role: ", command("role list"), " shows them")
-            raise Denied(f"{agent.agent} may not {action}: {reason}", fix)
+            fix = Template("An operator may change its role: ", command("role list"), " lists them")
+            raise Denied(f"{agent.agent} does not have the permission {action}: {reason}", fix)
         self._record_or_fail(caller, action, about)
         return role
 
@@ -243,13 +243,13 @@ class AccessGate:
             if not missing:
                 return role, meta
         if missing:
-            reason = f"it has no grant for the {missing} that the request names"
+            reason = f"it has no grant for the {missing} in the request"
             meta |= grants.audit_details(missing, named)
             fix = Template("An operator may grant it: ", _grant_command(missing, caller.agent))
         else:
-            fix = Template("An operator may change its role: ", command("role list"), " shows them")
+            fix = Template("An operator may change its role: ", command("role list"), " lists them")
         self._record(caller, action, "denied", {**meta, "reason": reason})
-        raise Denied(f"{caller.agent} may not {action}: {reason}", fix)
+        raise Denied(f"{caller.agent} does not have the permission {action}: {reason}", fix)
 
     def _record_or_fail(self, caller: Caller, action: str, meta: dict[str, Any]) -> None:
         """Write the row of an allowed action; raise Unrecorded if that fails and the action needs its row."""
@@ -324,7 +324,9 @@ class AccessGate:
     ) -> tuple[Agent, str]:
         """Give an agent a new token; the old one ends at once, or after the grace period."""
         if not 0 <= grace_hours <= _MAX_DAYS * 24:
-            raise UsageError(f"a grace is 0 hours or more, not {grace_hours}", "Leave it out to end the old token at once")
+            raise UsageError(
+                f"the grace period must be 0 hours or more, not {grace_hours}", "Leave it out to end the old token at once"
+            )
         self.agent(name)
         new, now = tokens.make_token(), int(dates.clock())
         with self._recorded_change(permit, "rotate", name, new) as decision:
@@ -428,9 +430,9 @@ class AccessGate:
             return
         broken = [problem for problem in self.role_problems() if problem.role == name]
         if broken:
-            raise ConfigError(f"the role {name!r} means nothing: {broken[0].message}", broken[0].fix)
+            raise ConfigError(f"the role {name!r} is not valid: {broken[0].message}", broken[0].fix)
         known = ", ".join([role.name for role in self.roles()])
-        raise UsageError(f"there is no role {str(name)[:60]!r}", f"One of: {known}; or write {self._roles.path('NAME')}")
+        raise UsageError(f"unknown role {str(name)[:60]!r}", f"One of: {known}; or write {self._roles.path('NAME')}")
 
 
 def _grant_command(kind: str, agent: str) -> Term:
@@ -454,5 +456,8 @@ def _compute_expiry(now: int, days: int | None) -> int | None:
     if days is None:
         return None
     if not 1 <= days <= _MAX_DAYS:
-        raise UsageError(f"a token lasts 1 to {_MAX_DAYS:,} days, not {days}", "Leave it out for one that does not end")
+        raise UsageError(
+            f"the lifetime of a token must be 1 to {_MAX_DAYS:,} days, not {days}",
+            "Leave it out for a token that does not expire",
+        )
     return now + days * _DAY

@@ -45,7 +45,7 @@ def make_grant(kind: str, pattern: object) -> Grant:
     if kind not in KINDS:
         raise UsageError(f"there is no grant of the kind {str(kind)[:40]!r}", f"One of: {', '.join(KINDS)}")
     if not isinstance(pattern, str):
-        raise UsageError(f"a pattern is a text, not {type(pattern).__name__}", _NAME_FIX)
+        raise UsageError(f"a pattern must be a string, not {type(pattern).__name__}", _NAME_FIX)
     if kind == REPOSITORY:
         folded = "*/*" if pattern == "*" else pattern.lower()
         name = folded.partition("/")[2]
@@ -67,7 +67,7 @@ def make_grants(patterns: dict[str, Iterable[str]]) -> tuple[Grant, ...]:
 def check_count(count: int) -> None:
     """Raise UsageError if an agent would have too many grants."""
     if count > MAX_GRANTS:
-        raise UsageError(f"an agent may have {MAX_GRANTS} grants, not {count:,}", "Use patterns, such as acme-*")
+        raise UsageError(f"an agent can have at most {MAX_GRANTS} grants, not {count:,}", "Use patterns, such as acme-*")
 
 
 def is_repository(owner: object, name: object) -> bool:

@@ -71,7 +71,7 @@ def _find_role_problems(gate: AccessGate) -> list[Finding]:
     return [
         Finding(
             code="role",
-            message=f"{f'the role {problem.role} means' if problem.role else 'every role means'} nothing: {problem.message}",
+            message=f"{f'the role {problem.role} is not' if problem.role else 'no role is'} valid: {problem.message}",
             path=problem.path,
             action="edit" if _is_role_file(problem.path) else "move_aside",
             target=problem.path,
@@ -91,7 +91,7 @@ def _find_agent_problems(gate: AccessGate) -> list[Finding]:
     return [
         Finding(
             code="agent",
-            message=f"the agent {agent.name} has the role {agent.role}, which is not there: it can do nothing",
+            message=f"the agent {agent.name} has the role {agent.role}, which does not exist: every request is denied",
             action="run",
             target=f"agent revoke {agent.name}",
             tenant=_tenant_name(gate),
@@ -119,7 +119,7 @@ def _find_chain_problems(gate: AccessGate) -> list[Finding]:
     if not wrong:
         return []
     aside = "delete the tenant's row of holdfast.audit_mark" if gate.config.store else f"move {MARK_FILE} aside"
-    message = f"{wrong}: somebody changed it, or the ledger was lost or put back; in that case {aside}"
+    message = f"{wrong}: the audit was changed, or the ledger was lost or restored from a backup; after a restore, {aside}"
     path = "" if gate.config.store else MARK_FILE
     return [
         Finding(code="audit_chain", message=message, path=path, action="run", target="audit verify", tenant=_tenant_name(gate))
@@ -140,7 +140,7 @@ def _find_unshipped(gate: AccessGate) -> list[Finding]:
     why = f": {failures[-1].message}" if failures else "; is the gateway running?"
     count = f"{head.count - position:,} rows of the audit" if head.count - position > 1 else "1 row of the audit"
     message = f"{count} wait to be shipped, the oldest since {oldest.time}{why}"
-    hint = failures[-1].fix if failures else "Start the gateway, or take audit.ship out of the settings"
+    hint = failures[-1].fix if failures else "Start the server, or remove the setting audit.ship"
     return [Finding(code="audit_ship", message=message, hint=hint, tenant=_tenant_name(gate))]
 
 

@@ -67,7 +67,9 @@ def _reject_token_of_other_tenant(gate: AccessGate, token: str, path: str) -> No
     id = tokens.parse_token_id(token)
     stored = gate.ledger.agents.find_tokens([id]).get(id)
     if gate.config.store and stored is not None and stored.tenant != gate.config.tenant:
-        raise ConfigError(f"the token in {path} is that of another tenant of this database", "Make a token for each tenant")
+        raise ConfigError(
+            f"the token in {path} is that of another tenant of this database", "Use a different token for each tenant"
+        )
 
 
 def _create(path: str) -> tuple[str, bool]:

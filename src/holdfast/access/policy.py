@@ -61,7 +61,7 @@ class Caller(Record):
 
 
 class Quota(Record):
-    """How much an agent may keep, and how often it may ask. 0 is without limit; None is what the settings say."""
+    """How much an agent may keep, and how often it may ask. 0 means no limit; None is what the settings say."""
 
     notes: int | None = None
     bytes: int | None = None
@@ -106,7 +106,7 @@ def denial_reason(role: Role | None, action: str, scope: str | None) -> str:
     if role is None:
         return "its role is unknown or cannot be read"
     if action not in ACTIONS:
-        return "there is no such action"
+        return "the action does not exist"
     if not has_action(role, action) and not is_unlimited(role):
         return "its role does not name this action"
     if scope is not None and (scope not in SCOPES or scope not in role.scopes):

@@ -27,7 +27,7 @@ _UNLIMITED = Quota(0, 0, 0)
 
 
 def find_quota(caller: Caller, role: Role, config: Config) -> Quota:
-    """Return the limits of a caller, each a number; 0 is without limit."""
+    """Return the limits of a caller, each a number; 0 means no limit."""
     return _UNLIMITED if caller.is_person else merge_quota(role, config)
 
 
@@ -75,7 +75,7 @@ def count_request(ledger: Ledger, agent: str, quota: Quota) -> None:
         return
     error = QuotaExceeded(
         f"{agent} has made the {quota.requests:,} requests that its role or the setting quota.requests_per_day allows in a day",
-        "Wait until midnight UTC, or let an operator raise the quota",
+        "Wait until midnight UTC, or ask an operator to raise the quota",
     )
     error.retry_after = DAY_SECONDS - now % DAY_SECONDS
     raise error

@@ -32,7 +32,9 @@ def read(path: str) -> Role:
     name = os.path.basename(path).removesuffix(SUFFIX)
     role = parse(_read_text(path), path)
     if role.name != name:
-        raise _make_error(path, 1, f"the file is called {name!r} and the role {role.name!r}", "Give both the same name")
+        raise _make_error(
+            path, 1, f"the file is named {name!r}, but its field name is {role.name!r}", "Give both the same name"
+        )
     return role
 
 
@@ -76,7 +78,7 @@ def _read_quota(node: Any, path: str) -> Quota:
     """Return the quota of a role; a limit that it does not name is that of the settings."""
     if node is None:
         return Quota()
-    fix = "Such as `quota: {notes: 1000, bytes: 10000000, requests: 50000}`; 0 is without limit"
+    fix = "Such as `quota: {notes: 1000, bytes: 10000000, requests: 50000}`; 0 means no limit"
     if node.id != "mapping":
         raise _make_error(path, node.start_mark.line + 1, "quota must be a mapping", fix)
     limits: dict[str, int] = {}
@@ -84,7 +86,7 @@ def _read_quota(node: Any, path: str) -> Quota:
         line, name = _read_scalar(key, path, "a limit")
         _, text = _read_scalar(value, path, name)
         if name not in _QUOTA_FIELDS or name in limits:
-            raise _make_error(path, line, f"not a limit, or named twice: {name[:60]!r}", fix)
+            raise _make_error(path, line, f"unknown or repeated limit: {name[:60]!r}", fix)
         if not (text.isascii() and text.isdecimal()) or int(text[:20]) > _MAX_QUOTA:
             raise _make_error(path, line, f"{name} must be a whole number, not {text[:60]!r}", fix)
         limits[name] = int(text)
@@ -93,7 +95,7 @@ def _read_quota(node: Any, path: str) -> Quota:
 
 def _check_action(path: str, line: int, word: str, name: str) -> None:
     if word == EVERYTHING and name != OPERATOR:
-        raise _make_error(path, line, f"{EVERYTHING!r} is the operator's alone", "Name each action")
+        raise _make_error(path, line, f"{EVERYTHING!r} is reserved for the operator", "Name each action")
     if word != EVERYTHING and word not in ACTIONS:
         import difflib
 
@@ -112,7 +114,7 @@ def _read_text(path: str) -> str:
     except OSError as error:
         raise from_os(error, f"cannot read the role {path}") from error
     if len(data) > _MAX_BYTES:
-        raise _make_error(path, 1, f"larger than {_MAX_BYTES // 1024} KiB", "A role is a few lines")
+        raise _make_error(path, 1, f"larger than {_MAX_BYTES // 1024} KiB", "A role file has a few lines; see docs/gateway.md")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -124,7 +126,7 @@ def _parse_yaml(text: str, path: str) -> Any:
     import yaml
 
     if text.count("[") + text.count("{") > _MAX_BRACKETS or text.count("\n") > _MAX_VALUES * len(FIELDS):
-        raise _make_error(path, 1, "too much for a role", "A role is a few lines")
+        raise _make_error(path, 1, "too large for a role", "A role file has a few lines; see docs/gateway.md")
     try:
         return yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.YAMLError as error:
@@ -132,7 +134,7 @@ def _parse_yaml(text: str, path: str) -> Any:
         problem = getattr(error, "problem", None) or "cannot be read"
         raise _make_error(path, mark.line + 1 if mark else 1, f"not YAML: {problem}", "Correct the line") from None
     except RecursionError:
-        raise _make_error(path, 1, "lists in lists without end", "A role is a few lines") from None
+        raise _make_error(path, 1, "lists are nested too deeply", "A role file has a few lines; see docs/gateway.md") from None
 
 
 def _check_fields(node: Any, path: str) -> dict[str, Any]:
@@ -145,11 +147,11 @@ def _check_fields(node: Any, path: str) -> dict[str, Any]:
         if name not in FIELDS:
             raise _make_error(path, line, f"unknown field {name[:60]!r}", f"A role has the fields {', '.join(FIELDS)}")
         if name in fields:
-            raise _make_error(path, line, f"the field {name} stands there twice", "Keep one of them")
+            raise _make_error(path, line, f"the field {name} appears twice", "Keep one of them")
         fields[name] = value
     missing = [name for name in ("name", "allowed_actions") if name not in fields]
     if missing:
-        raise _make_error(path, 1, f"the field {missing[0]} is missing", "An empty list, `[]`, means nothing")
+        raise _make_error(path, 1, f"the field {missing[0]} is missing", "Write `[]` for an empty list")
     return fields
 
 

@@ -50,7 +50,7 @@ def sign_in(gate: AccessGate, token: str, address: str) -> Session:
     """Begin a session with a token; raise Unauthenticated, or Denied if its role allows nothing."""
     caller = gate.identify(token, address)
     if not gate.role(caller.role).allowed_actions:
-        raise Denied(f"{caller.agent} may do nothing here: its role allows no action", "Sign in with another token")
+        raise Denied(f"{caller.agent} has no permissions here: its role allows no action", "Sign in with another token")
     return _begin(gate, caller, caller.token, "token")
 
 
@@ -89,7 +89,7 @@ def sign_out(gate: AccessGate, session: Session) -> None:
 
 
 def make_code(gate: AccessGate) -> str:
-    """Return a new code for a one-time link; whoever may write the ledger of the home may make one."""
+    """Return a new code for a one-time link; every process that can write the ledger of the home can create one."""
     code = secrets.token_urlsafe(32)
     gate.ledger.sign_in_codes.add(_digest(code), int(dates.clock()), CODE_SECONDS)
     return code

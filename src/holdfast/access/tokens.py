@@ -62,7 +62,7 @@ def parse_token_id(token: object) -> str:
     """Return the public part of a token; raises Unauthenticated if it does not look like one."""
     match = _TOKEN.match(token) if isinstance(token, str) else None
     if match is None:
-        raise RejectedToken("no token, or nothing that looks like one", "invalid")
+        raise RejectedToken("the request has no token, or the value is not a token", "invalid")
     return str(match[1])
 
 

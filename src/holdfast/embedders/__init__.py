@@ -70,14 +70,14 @@ def _check_list(names: list[str]) -> None:
     if names == [""]:
         raise ConfigError("the setting names no embedder", _choices_hint())
     if "" in names:
-        raise ConfigError("the list of embedders has an empty name in it", f"Put commas only between names: {listed}")
+        raise ConfigError("the list of embedders contains an empty name", f"Put commas only between names: {listed}")
     if "default" in names:
-        fix = f"Write default alone, or name those you want: {listed}"
-        raise ConfigError(f"default is a list itself ({','.join(DEFAULT)}), so it cannot stand in one", fix)
+        fix = f"Write default alone, or list models: {listed}"
+        raise ConfigError(f"default is a list itself ({','.join(DEFAULT)}) and cannot be part of another", fix)
     if "none" in names:
-        raise ConfigError("none means no embedder at all, so it cannot stand in a list", "Write none alone, or leave it out")
+        raise ConfigError("none means no embedder and cannot be part of a list", "Write none alone, or remove it")
     if wrong := [name for name in names if name not in BUNDLED]:
-        raise ConfigError(f"there is no embedder {wrong[0]!r}", _choices_hint())
+        raise ConfigError(f"unknown embedder {wrong[0]!r}", _choices_hint())
 
 
 def open_for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
@@ -151,8 +151,8 @@ def _new_bundled(name: str, threads: int) -> Embedder:
 
 def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: float) -> Embedder:
     if "," in kind or (kind == "endpoint" and rest.rpartition(",")[2].strip().lower() in (*BUNDLED, "default", "none")):
-        problem = "an endpoint, a folder and a model of fastembed stand alone, so none of them can stand in a list"
-        raise ConfigError(problem, f"Write it without the rest; only these can be listed: {', '.join(BUNDLED)}")
+        problem = "endpoint:, onnx: and fastembed: cannot be part of a list"
+        raise ConfigError(problem, f"Use it alone. Only these can be listed: {', '.join(BUNDLED)}")
     if kind == "endpoint":
         from holdfast.embedders.endpoint import Endpoint
 
@@ -165,7 +165,7 @@ def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: f
         from holdfast.embedders.fastembed_model import FastEmbedModel
 
         return FastEmbedModel(rest, threads)
-    raise ConfigError(f"there is no kind of embedder {kind!r}", _choices_hint())
+    raise ConfigError(f"unknown kind of embedder {kind!r}", _choices_hint())
 
 
 def _choices_hint() -> str:

@@ -64,7 +64,7 @@ class Endpoint:
         older = cls.from_setting(setting, key=None, seconds=seconds, tries=1)
         same = next((endpoint for endpoint in current if endpoint._url[:2] == older._url[:2]), None)
         if same is None and not _is_this_machine(older._url.hostname or ""):
-            raise ConfigError("an endpoint that is no longer set is not asked", "Set it again")
+            raise ConfigError("the endpoint is no longer configured", "Set it again")
         older._key = same._key if same else ""
         return older
 
@@ -137,13 +137,13 @@ class Endpoint:
         except (ValueError, TypeError, KeyError, RecursionError):
             raise self._error("the answer is not a list of embeddings", _HINT) from None
         if sorted(positions) != list(range(count)):
-            raise self._error(f"{len(positions)} vectors came for {count} texts", _HINT)
+            raise self._error(f"{len(positions)} vectors were returned for {count} texts", _HINT)
         if not all(isinstance(row, list) and row and all(map(_is_number, row)) for row in rows):
-            raise self._error("a vector has something in it that is not a finite number", _HINT)
+            raise self._error("a vector contains a value that is not a finite number", _HINT)
         with NATIVE_LOCK, self._lock:
             self._dim = self._dim or len(rows[0])
             if wrong := next((len(row) for row in rows if len(row) != self._dim), 0):
-                raise self._error(f"a vector has {wrong} numbers, others had {self._dim}", _HINT)
+                raise self._error(f"a vector has {wrong} numbers, previous ones {self._dim}", _HINT)
         return rows
 
     def _error(self, reason: str, fix: str) -> Trouble:

@@ -34,7 +34,7 @@ class NativeLock:
             return
         with self._lock:
             if self._closing_thread not in (0, current):  # waiting here for ever would keep locks that a last `close` needs
-                raise Trouble("the program is ending", "Ask before it ends")
+                raise Trouble("the program is ending", "Call it earlier")
             self._threads.append(current)
 
     def __exit__(self, *_: object) -> None:

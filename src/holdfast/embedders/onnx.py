@@ -112,7 +112,7 @@ def _load_settings(path: str) -> dict[str, str | int]:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
     for name, value in table.items():
         if name not in DEFAULTS or type(value) is not type(DEFAULTS[name]):
-            raise ConfigError(f"{path}: {name} = {value!r} means nothing", f"It may set {', '.join(DEFAULTS)}")
+            raise ConfigError(f"{path}: {name} = {value!r} is not a valid setting", f"Valid settings: {', '.join(DEFAULTS)}")
     merged = {**DEFAULTS, **table}
     if merged["pooling"] not in POOLING or not 8 <= int(merged["max_tokens"]) <= 8192:
         raise ConfigError(f"{path}: pooling is mean or first, max_tokens 8 to 8192", "Correct the line, or remove it")

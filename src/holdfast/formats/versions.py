@@ -326,6 +326,6 @@ def _check_expected(draft: Draft, old: ParsedNote | None) -> None:
         return
     if (old.digest if old else "") != draft.expected:
         if old and not draft.expected:
-            raise Conflict(f"there is a note {draft.key!r} already", "Choose another key, or get it and edit what it says")
-        change = "has changed since you read it" if old else "is not there any more"
-        raise Conflict(f"the note {draft.key!r} {change}", "Get it again, and make your edit to what it says now")
+            raise Conflict(f"the note {draft.key!r} already exists", "Choose another key, or read the note and update it")
+        change = "has changed since you read it" if old else "no longer exists"
+        raise Conflict(f"the note {draft.key!r} {change}", "Read it again and apply your edit to the new version")

@@ -176,7 +176,7 @@ CREATE TABLE model (
   done    INTEGER NOT NULL DEFAULT 0,      -- every passage up to this one has its vectors
   role    TEXT NOT NULL,                   -- what it is for: static, sentence, multi
   setting TEXT NOT NULL,                   -- what opens it again; never a key or a password
-  asked   INTEGER NOT NULL DEFAULT 0,      -- the newest other model there was when somebody who has this one set last asked
+  asked   INTEGER NOT NULL DEFAULT 0,      -- the newest other model when a process with this model set last asked
   UNIQUE (name, role)
 );
 CREATE TABLE block (
@@ -743,7 +743,7 @@ SELECT s.speaker FROM (
   SELECT DISTINCT speaker FROM passage
   WHERE speaker IS NOT NULL AND speaker COLLATE NOCASE IN (SELECT value FROM json_each(:names))
 ) s
-WHERE :folders IS NULL OR EXISTS (            -- from one's own sessions, never from all that somebody said
+WHERE :folders IS NULL OR EXISTS (            -- from the caller's own sessions, never from all sessions
   SELECT 1 FROM json_each(:folders) f CROSS JOIN doc d ON d.folder = f.value
     CROSS JOIN passage p ON p.speaker COLLATE NOCASE = s.speaker AND p.doc = d.id
   WHERE d.kind = 'session' AND p.speaker IS NOT NULL AND p.speaker = s.speaker

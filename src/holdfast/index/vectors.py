@@ -395,7 +395,7 @@ class SqliteVectors:
         for model in self.list_models():
             if (model.name, model.role) == (name, role):
                 return model
-        raise IndexReset("the catalogue went away while it was asked")  # as an index in memory can be
+        raise IndexReset("the index was replaced during the search")  # as an index in memory can be
 
     def _add_model(self, fields: dict[str, Any]) -> None:
         with self._database.transaction() as db:
@@ -428,7 +428,7 @@ class SqliteVectors:
         self, model: Model, done: list[WaitingPassage], rows: Iterable[tuple[int, int, NDArray[Any]]],
         pieces: list[dict[str, object]],
     ) -> Model:  # fmt: skip
-        """Add the vectors and pieces of passages that were waiting, unless another process was faster; return the model."""
+        """Add the vectors and pieces of passages that were waiting, unless another process did; return the model."""
         last = done[-1].passage
         with self._database.transaction() as db:
             present: set[Any] = {passage for (passage,) in db.execute(self._sql["still"], {"after": model.done, "last": last})}
@@ -468,7 +468,7 @@ class SqliteVectors:
     def _read(self, block: int) -> tuple[bytes, bytes, bytes]:
         row: tuple[bytes, bytes, bytes] | None = self._database.row("read_block", block=block)
         if row is None:
-            raise IndexReset("vectors went away while they were compared")  # of a model that is no longer in use
+            raise IndexReset("vectors were removed during the search")  # of a model that is no longer in use
         return row
 
     def _fetch(self, model: Model) -> Fetch:
@@ -498,7 +498,7 @@ class SqliteVectors:
                             block_numbers = np.frombuffer(blob.read((end - start) * model.dim), np.int8)
                             numbers[order[start:end]] = block_numbers.reshape(-1, model.dim)
                 except apsw.SQLError as error:
-                    raise IndexReset("vectors went away while they were compared") from error
+                    raise IndexReset("vectors were removed during the search") from error
             return numbers
 
         return fetch

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     Sql = Mapping[str, str]
     SlotRow = tuple[int, int, int]  # slot, passage, checksum
 
-_OTHER_WORDS = "the words that find a text are not those it says"
-_OTHER_VECTOR = "a vector is not what was written"
+_OTHER_WORDS = "the words of a text do not match the text"
+_OTHER_VECTOR = "a vector was changed"
 _PROGRESS_STEP = 1000  # passages
 _MADE_FROM_LINE = 5  # the line of the column `source` at which the names of what a version was made from begin
 
@@ -73,12 +73,12 @@ class _Check:
         for row in self._read("fact_rows"):
             facts[row["doc"]] += 1
             if checksum(row) != row["sum"]:
-                return "a fact is not what was written"
+                return "a fact was changed"
         for row in self._read("doc_rows"):
             if checksum(row) != row["sum"] or facts.pop(row["id"], 0) != row["facts"]:
-                return "what is known of a file is not what was written"
+                return "the record of a file was changed"
         if facts or any(checksum(row) != row["sum"] for row in self._read("piece_rows")):
-            return "a row is not what was written"
+            return "a row was changed"
         return ""
 
     def check_passages(self) -> str:
@@ -86,29 +86,29 @@ class _Check:
         terms = _TermCounts(), _TermCounts()  # of current and of past passages
         folders = list(self._read("folder_sizes"))
         if any(checksum({"scope": folder["scope"], "part": folder["part"]}) != folder["sum"] for folder in folders):
-            return "a folder is not what was written"
+            return "a folder was changed"
         counted = {folder["id"]: (folder["passages"], folder["words"]) for folder in folders}
         sizes, made_from = dict.fromkeys(counted, (0, 0)), set()
         for row in self._read_with_progress("passage_rows", sum([passages for passages, _ in counted.values()])):
             folder = row.pop("of_folder")
             if checksum(row) != row["sum"] or folder not in sizes:
-                return "a text is not what was written"
+                return "a text was changed"
             terms[row["past"]].add(row["id"], [folder_term(folder), *index_terms(row["names"]), *index_terms(row["text"])])
             made_from.update([(source, row["id"]) for source in row["source"].split("\n")[_MADE_FROM_LINE:]])
             if not row["past"]:
                 passages, words = sizes[folder]
                 sizes[folder] = passages + 1, words + row["words"]
         if made_from != set(self._db.execute(self._sql["made_rows"])):
-            return "what notes were made from is not what was written"
+            return "the sources of notes were changed"
         if sizes != counted:
-            return "the counts of a folder are not those of what it holds"
+            return "the counts of a folder do not match its content"
         return self._check_terms(*terms) or self._check_ranks([id for id, (passages, _) in sizes.items() if passages][:1])
 
     def _check_ranks(self, folders: list[int]) -> str:
         """Check the averages that a full-text table keeps: without them it cannot rank."""
         queries = [{"query": f'"{folder_term(folder)}"', "pool": 1} for folder in folders]
         found = [row for query in queries for row in self._db.execute(self._sql["match_now"], query)]
-        return "" if all(rank is not None for _, rank in found) else "the averages of words are not what was written"
+        return "" if all(rank is not None for _, rank in found) else "the word averages were changed"
 
     def _check_terms(self, *expected: _TermCounts) -> str:
         self._db.execute(self._sql["term_instances"])

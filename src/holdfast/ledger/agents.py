@@ -156,12 +156,12 @@ class Agents:
             if _has_tokens(transaction, name):
                 rotate, revoke = command("agent rotate {}", name), command("agent revoke {}", name)
                 fix = Template(rotate, " gives it a new token, ", revoke, " ends it")
-                raise Conflict(f"there is an agent {name!r} already", fix)
+                raise Conflict(f"the agent {name!r} already exists", fix)
             # Folders of agents are the same where the file system ignores case.
             for (other,) in transaction.run("agents.same_but_for_case", name=name):
-                raise Conflict(f"there is an agent {other!r}, and case alone tells none apart", "Choose another name")
+                raise Conflict(f"the agent {other!r} exists, and names must differ in more than case", "Choose another name")
             for (other,) in transaction.run("agents.sharing_sessions", name=name):
-                message = f"sessions of {name!r} would be those of the agent {other!r} too: one name begins with the other"
+                message = f"sessions of {name!r} and {other!r} could not be told apart: one name begins with the other"
                 raise Conflict(message, "Choose a name that does not begin with the other and a dot")
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, expires)
@@ -176,13 +176,13 @@ class Agents:
         return bool(self._database.read_current("agents.any"))
 
     def add_first(self, name: str, *, role: str, token: TokenDigest, now: int, decision: Decision) -> bool:
-        """Add the first agent; return False if there is any, also if another process was faster."""
+        """Add the first agent; return False if there is one, also if another process added it first."""
         if self.exist():
             return False
 
         def add_rows(transaction: Transaction) -> None:
             if transaction.run("agents.any"):
-                raise _NotFirst("another process was faster")
+                raise _NotFirst("another process changed it first")
             _put_agent(transaction, name, role, now)
             _put_token(transaction, name, token, now, None)
 
@@ -259,7 +259,7 @@ class Agents:
             if grant in known:
                 return False
             if len(known) >= most:
-                raise Conflict(f"the agent {name!r} has {most} grants, and may have no more", "Use patterns, such as acme-*")
+                raise Conflict(f"the agent {name!r} has {most} grants, which is the maximum", "Use patterns, such as acme-*")
             _put_grant(transaction, name, grant, now)
             return True
 
@@ -272,7 +272,7 @@ class Agents:
             if not transaction.run("agents.list", name=name):
                 raise _unknown_agent_error(name)
             if not transaction.run("agents.remove_grant", agent=name, kind=grant.kind, pattern=grant.pattern):
-                fix = Template(command("agent grants {}", name), " shows those it has")
+                fix = Template(command("agent grants {}", name), " lists its grants")
                 raise NotFound(f"{name!r} has no grant for the {grant.kind} {grant.pattern!r}", fix)
 
         self._change(remove_grant, decision)
@@ -364,4 +364,4 @@ def _parse_grants(column: str | None) -> tuple[Grant, ...]:
 
 
 def _unknown_agent_error(name: str) -> NotFound:
-    return NotFound(f"there is no agent {name!r}", Template(command("agent list"), " shows them"))
+    return NotFound(f"there is no agent {name!r}", Template(command("agent list"), " lists them"))

@@ -41,7 +41,7 @@ class SqliteAuditChain:
         head = transaction.run("audit.head")
         if not head:
             fix = Template("Keep ledger.db as it is and run ", command("audit verify"))
-            raise Damaged("the audit has lost its head", fix)
+            raise Damaged("the head of the audit is missing", fix)
         count, hash = decode_row(head[0])
         now = dates.now_milliseconds()
         rows: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ class SqliteAuditChain:
 
         def remove(transaction: Transaction) -> None:
             if not transaction.run("audit.is_removable", **checkpoint.as_dict()):
-                raise Conflict("another process changed the audit meanwhile", "Run it again")
+                raise Conflict("another process changed the audit at the same time", "Run it again")
             transaction.run("audit.put_checkpoint", **checkpoint.as_dict())
             transaction.run("audit.remove", number=checkpoint.number)
 

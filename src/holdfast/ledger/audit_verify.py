@@ -80,7 +80,7 @@ def verify_lines(lines: Iterable[bytes], known: AuditMark | None = None) -> Verd
         if line.strip():
             file.check_line(number, line)
     if known is not None and known.count and not file.has_known:
-        file.report("no row of the file is the one that the head you gave names")
+        file.report("no row of the file matches the head you gave")
     chains = list(file.chains.values())
     return Verdict(
         ok=file.broken == 0,
@@ -117,7 +117,7 @@ def compare_ends(audit: Audit) -> str:
     removed = AuditMark(checkpoint.number, checkpoint.hash) if checkpoint else AuditMark(0, "")
     head, last = audit.read_head(), audit.read_last() or removed
     if head is None:
-        return "" if last.count == 0 and mark is None else "the audit has lost its head"
+        return "" if last.count == 0 and mark is None else "the head of the audit is missing"
     if mark is not None and mark.count > head.count:
         return f"the audit has {head.count} rows, and {audit.mark_name} knows of {mark.count}"
     again = audit.read_head()  # another process may append between two queries
@@ -166,9 +166,9 @@ def _check_end(audit: Audit, check: _ChainCheck) -> None:
     elif head.count > check.last:
         check.report(f"{_format_rows(check.last + 1, head.count)} missing at the end")
     elif head.count < check.last:
-        check.report(f"{_format_rows(head.count + 1, check.last)} beyond the head: put in by somebody else")
+        check.report(f"{_format_rows(head.count + 1, check.last)} beyond the head: not written by Holdfast")
     elif head.hash != check.hash:
-        check.report(f"row {check.last} is not the one that the head names")
+        check.report(f"row {check.last} does not match the head")
     check.report_missing_anchors()
 
 
@@ -192,14 +192,14 @@ class _ChainCheck:
         if anchor.count > self.last:
             self.anchors.setdefault(anchor.count, []).append((name, anchor.hash))
         elif anchor.count < self.last:
-            self.report(f"row {anchor.count} was removed with the rows up to {self.last}, so {name} cannot be compared")
+            self.report(f"row {anchor.count} was pruned with the rows up to {self.last}, so it cannot be compared with {name}")
         elif anchor.hash != self.hash:
-            self.report(f"row {anchor.count} is not the one that {name} names")
+            self.report(f"row {anchor.count} does not match {name}")
 
     def report_missing_anchors(self) -> None:
         for count, anchors in self.anchors.items():
             for name, _ in anchors:
-                self.report(f"row {count} is missing, and {name} knows of it")
+                self.report(f"row {count} is missing, but {name} refers to it")
 
     def start_after(self, row: AuditRow | None) -> None:
         if row is not None:
@@ -221,10 +221,10 @@ class _ChainCheck:
             is_gap = row.number > self.last
             self.report(f"{_format_rows(self.last + 1, row.number - 1)} missing" if is_gap else f"row {row.number} was put in")
         elif not _is_as_written(row, self.hash):
-            self.report(f"row {row.number} is not what was written, or the one before it is not")
+            self.report(f"row {row.number} or the row before it was changed")
         for name, hash in self.anchors.pop(row.number, ()):
             if hash != row.hash:
-                self.report(f"row {row.number} is not the one that {name} names")
+                self.report(f"row {row.number} does not match {name}")
         self.seen, self.last, self.hash = self.seen + 1, row.number, row.hash
 
 

@@ -247,5 +247,5 @@ def _parse_cursor(cursor: str | None) -> _Cursor:
         return _Cursor()
     parts = cursor.split("-")
     if len(parts) != 3 or not all(part.isdecimal() and part.isascii() and len(part) <= 18 for part in parts):
-        raise UsageError(f"{cursor[:60]!r} is not a cursor", "Give the `next` of the page before")
+        raise UsageError(f"{cursor[:60]!r} is not a cursor", "Pass `next` of the previous page")
     return _Cursor(*[int(part) for part in parts])

@@ -52,11 +52,11 @@ class IdempotencyKeys:
             transaction.run("keys.remove_old", before=now - keep)
             for kept_digest, status, answer, begun in transaction.run("keys.find", agent=agent, key=key):
                 if kept_digest != digest:
-                    raise Conflict("this idempotency key was used for another request", "Make up a new key for each request")
+                    raise Conflict("this idempotency key was used for another request", "Use a new key for each request")
                 if status is not None:
                     return KeptAnswer(status, answer)
                 if abs(now - begun) < lease and not has_ended(home, answer):
-                    message = "a request with this idempotency key is under way, or was when its process ended"
+                    message = "a request with this idempotency key is in progress, or its process ended before it finished"
                     raise Busy(message, f"Try again in a moment, at the latest {lease} seconds after it began")
             transaction.run("keys.begin", agent=agent, key=key, digest=digest, process=process, now=now)
             return None

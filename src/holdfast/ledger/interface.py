@@ -69,7 +69,7 @@ class Ledger(Protocol):
         """A message for people: why the ledger could not be read, or that a damaged one was set aside."""
 
     def check_ready(self) -> None:
-        """Raise if tokens cannot be looked up now, or if the database accepts no writes."""
+        """Raise if tokens cannot be looked up now, or if the database is read-only."""
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """Return a lock between processes; entering it raises Busy after this many seconds."""

@@ -179,7 +179,7 @@ class Purges:
             self._database.write(lambda transaction: transaction.run("add_key", name=_KEY_NAME, value=new), checkpoint=True)
             key = self._find_key()
         if not key:
-            raise Busy("the ledger was replaced in this very moment", "Try again")
+            raise Busy("the ledger was replaced during the request", "Try again")
         self._key, self._key_of = key, self._database.identity()
         return self._key
 
@@ -203,8 +203,8 @@ class Purges:
             receipt = self.find_receipt(text, place=place)
             if receipt:
                 shown, again = command("receipts {}", receipt), command("store TEXT --again")
-                fix = Template(shown, " shows it; a person may take it back: ", again)
-                raise Purged(f"this says what was purged; see receipt {receipt}", fix)
+                fix = Template(shown, " shows it; a person can allow it again: ", again)
+                raise Purged(f"this text was purged; see receipt {receipt}", fix)
 
     def check_stored_texts(self, texts: Iterable[str], place: str) -> None:
         """Raise Purged if a text of a stored note or file was purged; a purge that has not ended does not count."""
@@ -212,7 +212,7 @@ class Purges:
             receipt = self.find_receipt(text, ended=True, place=place)
             if receipt:
                 fix = Template("Purge it again: ", command("purge {}", "KEY"))
-                raise Purged(f"this was purged and came back; see receipt {receipt}", fix)
+                raise Purged(f"this text was purged but is present again; see receipt {receipt}", fix)
 
     def find_receipt(self, text: str, ended: bool = False, place: str = "") -> str:
         """Return the receipt of a purge that this text would undo, or ""; with `ended`, only of a purge that has ended.
@@ -386,7 +386,7 @@ class Purges:
         if rows:
             transaction.run("add_key", name=_KEY_NAME, value=key)
             if transaction.run("key", name=_KEY_NAME) != [(key,)]:
-                raise Busy("the ledger was replaced by another meanwhile", "Try again")
+                raise Busy("the ledger was replaced during the request", "Try again")
             transaction.run_many("add_purged", rows)
 
     def _save(self, work: Callable[[Transaction], None]) -> None:

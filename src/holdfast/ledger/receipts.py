@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     Receipt = dict[str, Any]
 
 DAMAGED = "damaged"  # the state of a receipt that cannot be read
-MAY_RETURN = "what was purged may be stored again"
-UNKNOWN = f"the file ledger.purged says that something was purged here, and the ledger knows of no purge: {MAY_RETURN}"
+MAY_RETURN = "purged text is no longer rejected"
+UNKNOWN = f"the file ledger.purged records a purge, but the ledger has no purge: {MAY_RETURN}"
 _REQUIRED: dict[str, type] = {
     "id": str, "key": str, "time": str, "what": str, "state": str, "deleted": bool, "index_rows": int, "usage_rows": int,
     "removed": list, "checks": list, "beyond_reach": list, "pending": list,
@@ -68,7 +68,7 @@ def _damaged_receipt(id: str, time: int) -> Receipt:
         timestamp = dates.format_timestamp(time)
     except (OverflowError, ValueError, OSError):
         timestamp = ""
-    description = "something that its damaged receipt does not tell any more"
+    description = "unknown: the receipt is damaged"
     return {"id": id, "time": timestamp, "what": description, "state": DAMAGED, "deleted": True}
 
 
@@ -95,9 +95,9 @@ def list_damaged_ids(purges: Purges) -> list[str]:
 def _find_lost_key(purges: Purges, receipts: list[Receipt]) -> list[str]:
     key_id = purges.key_id()
     if not key_id:
-        return [f"the key of its digests is gone or damaged: {MAY_RETURN}"]
+        return [f"the key of its digests is missing or damaged: {MAY_RETURN}"]
     other = [receipt for receipt in receipts if receipt.get("digests") and receipt.get("made_with", key_id) != key_id]
-    return [f"the key of {_format_count(other)} was lost, and there is another now: {MAY_RETURN}"] if other else []
+    return [f"the key of {_format_count(other)} was lost and replaced: {MAY_RETURN}"] if other else []
 
 
 def _find_lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
@@ -108,12 +108,12 @@ def _find_lost_digests(receipts: list[Receipt], counts: dict[str, int]) -> list[
             for receipt in receipts
             if "digests" not in receipt and receipt["state"] != DAMAGED and not receipt.get("taken_back") and receipt["deleted"]
         ]
-    return [f"digests of {_format_count(short)} are gone: {MAY_RETURN}"] if short else []
+    return [f"digests of {_format_count(short)} are missing: {MAY_RETURN}"] if short else []
 
 
 def _find_lost_receipts(receipts: list[Receipt], counts: dict[str, int]) -> list[str]:
     lost = counts.keys() - {receipt["id"] for receipt in receipts}
-    return [f"receipts of {_format_count(lost)} are gone; what they are about is still refused"] if lost else []
+    return [f"receipts of {_format_count(lost)} are missing; the purged text is still rejected"] if lost else []
 
 
 def _format_count(purges: Sized) -> str:

@@ -58,7 +58,7 @@ class RevocationFile:
                 os.fsync(fd)
                 os.link(temporary, self._path)
             except FileExistsError:
-                pass  # another process was faster
+                pass  # another process changed it first
             finally:
                 os.close(fd)
                 os.unlink(temporary)
@@ -85,7 +85,7 @@ class RevocationFile:
         with _LockedFile(self._path) as fd:
             free = [number for number, entry in _read_entries(fd) if entry is None]
             if not free:
-                message = f"{FILE} has no slot left for another revocation"
+                message = f"{FILE} has no space for another revocation"
                 raise DiskTrouble(message, "Free some space on the disk and run it again")
             _write(fd, data.ljust(_SLOT_BYTES, b"\0"), free[0] * _SLOT_BYTES)
             _write(fd, _USED, 0)

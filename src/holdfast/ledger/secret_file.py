@@ -30,7 +30,7 @@ class SecretKeyFile:
                 create_secret(self._path, os.urandom(_KEY_BYTES).hex().encode())
             return self._read()
         except OSError as error:
-            raise from_os(error, f"cannot keep a secret in {self._path}") from error
+            raise from_os(error, f"cannot store a secret in {self._path}") from error
 
     def find(self) -> bytes | None:
         """Return the key, or None if there is none."""
@@ -42,7 +42,7 @@ class SecretKeyFile:
             os.makedirs(self._home, 0o700, exist_ok=True)
             create_secret(self._path, value.hex().encode())
         except OSError as error:
-            raise from_os(error, f"cannot keep a secret in {self._path}") from error
+            raise from_os(error, f"cannot store a secret in {self._path}") from error
 
     def _read(self) -> bytes:
         fix = f"Put it back from a backup; {self._loss}"
@@ -52,7 +52,7 @@ class SecretKeyFile:
         except ValueError:
             key = b""
         if len(key) != _KEY_BYTES:
-            raise Damaged(f"{self._path} holds no secret", fix)
+            raise Damaged(f"{self._path} does not contain a secret", fix)
         return key
 
 
@@ -79,7 +79,7 @@ def read_secret(path: str, most: int, fix: str) -> bytes:
         found = os.fstat(fd)
         line = file.read(most).strip()
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise Damaged(f"{path} is not the owner's alone, so it is no secret", fix)
+        raise Damaged(f"{path} can be read by other users, so it is not a secret", fix)
     return line
 
 

@@ -52,8 +52,8 @@ _EMPTY_TABLES = (  # for an older file that is read-only
 _PURGED_FLAG, _REJECTED_FLAG = "ledger.purged", "ledger.rejected"
 _FLAG_MODE = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _WENT_WITH_IT = (
-    "with it went receipts and what must not come back, approvals, agents and tokens, the audit, what was done, links and "
-    "counts: that file still has what can be read of them"
+    "receipts, purge records, approvals, agents, tokens, the audit, done work, links and "
+    "counts are lost; that file has what can still be read"
 )
 
 
@@ -171,13 +171,13 @@ class SqliteLedger:
     def _review_key(self) -> SecretKeyFile:
         from holdfast.ledger.secret_file import REVIEW_KEY, SecretKeyFile
 
-        return SecretKeyFile(self._home, REVIEW_KEY, "without it, reviews posted before are known by the ledger alone")
+        return SecretKeyFile(self._home, REVIEW_KEY, "without it, earlier reviews are found in the ledger only")
 
     @property
     def _audit_key(self) -> SecretKeyFile:
         from holdfast.ledger.secret_file import AUDIT_KEY, SecretKeyFile
 
-        return SecretKeyFile(self._home, AUDIT_KEY, "without it, nobody can tell whether the audit's checkpoint is genuine")
+        return SecretKeyFile(self._home, AUDIT_KEY, "without it, the audit's checkpoint cannot be verified")
 
     @property
     def problem(self) -> str | None:
@@ -187,7 +187,7 @@ class SqliteLedger:
         except OSError:
             aside = []
         if aside:
-            return f"a damaged ledger was set aside as {', '.join(aside)}; {_WENT_WITH_IT}"
+            return f"a damaged ledger was moved aside as {', '.join(aside)}; {_WENT_WITH_IT}"
         return self.database.unreadable
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
@@ -284,7 +284,7 @@ class SqliteLedgerDatabase:
                 if not retry_after_reset:
                     raise _reset_error() from None
                 if attempt == 2:
-                    raise Trouble(f"the ledger is damaged again and again: {error}", "Check the disk") from None
+                    raise Trouble(f"the ledger is damaged repeatedly: {error}", "Check the disk") from None
         raise AssertionError("unreachable")
 
     def identity(self) -> int:
@@ -383,7 +383,7 @@ class _LedgerFile(Database):
             raise
 
     def reject_newer(self, version: int) -> None:
-        raise Trouble("ledger.db was written by a newer Holdfast", "Upgrade this one")
+        raise Trouble("ledger.db was written by a newer version of Holdfast", "Upgrade Holdfast")
 
 
 def _is_set_aside(name: str) -> bool:
@@ -392,5 +392,5 @@ def _is_set_aside(name: str) -> bool:
 
 def _reset_error() -> Damaged:
     """Return the error for questions that only the damaged ledger could answer: unknown does not mean no."""
-    message = "the ledger is damaged and was set aside: what it knew is not known now"
+    message = "the ledger was damaged and was moved aside: its records are not available"
     return Damaged(message, Template("Run ", DOCTOR))

@@ -82,7 +82,7 @@ CREATE TABLE tokens (
   revoked INTEGER
 ) STRICT;
 CREATE INDEX tokens_by_agent ON tokens (agent);
-CREATE TABLE audit (                       -- every decision, each row chained to the one before
+CREATE TABLE audit (                       -- every decision, each row chained to the previous row
   number   INTEGER PRIMARY KEY,
   time     TEXT NOT NULL,
   tenant   TEXT NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE reviewed_prs (
   number      INTEGER PRIMARY KEY,
   UNIQUE (agent, owner, repo, pr_number)
 ) STRICT;
-CREATE TABLE claims (                      -- who is at it now; one that is old was left by somebody who died
+CREATE TABLE claims (                      -- work in progress; an old row was left by a process that died
   subject TEXT PRIMARY KEY,
   holder  TEXT NOT NULL,
   time    INTEGER NOT NULL
@@ -125,7 +125,7 @@ CREATE TABLE idempotency (                 -- requests that may come twice and a
   agent  TEXT NOT NULL,
   key    TEXT NOT NULL,
   digest TEXT NOT NULL,                    -- of the request: another one under the same key is a mistake
-  status INTEGER,                          -- of the answer; none while somebody is at it
+  status INTEGER,                          -- of the answer; null while the request is in progress
   answer TEXT NOT NULL,                    -- JSON: ids to make the answer from again, never a text
   time   INTEGER NOT NULL,
   PRIMARY KEY (agent, key)

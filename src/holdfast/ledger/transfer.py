@@ -94,7 +94,7 @@ class Transfer:
                 "transfer.move_audit", count=end.count, hash=end.hash, old_count=before.count, old_hash=before.hash
             )
             if not moved:
-                raise Conflict("another process writes to the audit", "Stop the gateway that serves it, and copy again")
+                raise Conflict("another process writes to the audit", "Stop the server that uses it, and copy again")
             transaction.run_many("transfer.add_audit", [row._asdict() for row in rows])
 
         self._database.write(append_rows, retry_after_reset=False)
@@ -105,7 +105,7 @@ class Transfer:
 
         def begin(transaction: Transaction) -> None:
             if not transaction.run("transfer.begin_audit_after", **checkpoint.as_dict()):
-                raise Conflict("another process writes to the audit", "Stop the gateway that serves it, and copy again")
+                raise Conflict("another process writes to the audit", "Stop the server that uses it, and copy again")
 
         self._database.write(begin, retry_after_reset=False)
         return AuditMark(checkpoint.number, checkpoint.hash)

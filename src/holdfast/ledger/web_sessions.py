@@ -62,7 +62,7 @@ class SignInCodes:
         self._database = database
 
     def add(self, digest: str, now: int, seconds: int) -> None:
-        """Keep a code that is valid for so many seconds, and remove those that have ended."""
+        """Keep a code that is valid for `seconds`, and remove those that have ended."""
 
         def add_row(transaction: Transaction) -> None:
             transaction.run("sign_in_codes.remove_ended", now=now)

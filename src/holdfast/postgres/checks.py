@@ -60,8 +60,8 @@ def login_problem(settings: PostgresSettings) -> tuple[str, str]:
     if not login.is_superuser and not login.bypasses_security:
         return "", ""
     why = "is a superuser" if login.is_superuser else "has BYPASSRLS"
-    problem = f"the login {login.name} of store.url {why}: row-level security does not bind it"
-    fix = "Let an administrator make an ordinary login with docs/deploy/postgres-roles.sql, and name that one in store.url"
+    problem = f"the login {login.name} of store.url {why}: row-level security does not apply to it"
+    fix = "Ask an administrator to create an ordinary login with docs/deploy/postgres-roles.sql, and use it in store.url"
     return problem, fix
 
 
@@ -108,17 +108,20 @@ def replica_problem(settings: PostgresSettings) -> tuple[str, str]:
     try:
         replica = _read_identity(settings.read_url, primary=False)
     except HoldfastError as error:
-        return f"the read replica cannot be asked: {error.message}", error.fix
+        return f"the read replica cannot be reached: {error.message}", error.fix
     try:
         primary = _read_identity(settings.url, primary=True)
     except HoldfastError as error:
-        return f"whether store.read_url is a replica of store.url cannot be told: {error.message}", error.fix
+        return f"cannot check whether store.read_url is a replica of store.url: {error.message}", error.fix
     if replica is None or primary is None:
         return "", ""  # the login may not ask the server for its identity
     if (replica.system, replica.database) != (primary.system, primary.database):
-        return "store.read_url is another database, and no replica of store.url", "Correct store.read_url, or take it out"
+        return "store.read_url is another database, not a replica of store.url", "Correct or remove store.read_url"
     if not replica.is_standby and replica.started != primary.started:
-        return "store.read_url is a server that follows no other any more", "Make it a standby of the primary, or take it out"
+        return (
+            "store.read_url is a server that no longer follows a primary",
+            "Make it a standby of the primary, or remove store.read_url",
+        )
     return "", ""
 
 

@@ -94,7 +94,7 @@ class Database:
         return Session(self.settings, self._seconds, durable=durable, keys=keys)
 
     def write(self, work: Callable[[Session], T], durable: bool = False) -> T:
-        """Run `work` in a transaction; repeat it if the server went away before COMMIT, or another writer was faster."""
+        """Run `work` in a transaction; repeat it if the server went away before COMMIT, or another process changed it first."""
         begun, outage = time.monotonic(), get_pool(self.settings).outage
         while True:
             try:
@@ -137,7 +137,7 @@ class Database:
         except psycopg.Error as error:
             return str(translate(error))
         is_skipped = any(warning in _SKIPPED for warning in warnings)
-        return "the login of store.url may not do that to these tables" if is_skipped else ""
+        return "the login of store.url does not have the permission for these tables" if is_skipped else ""
 
 
 class Session:
@@ -216,7 +216,7 @@ class Session:
 
     def _run_batch(self, batch: list[Statement], commit: Result | None) -> None:
         if self._failed:
-            raise try_again("nothing of this was kept, because a part of it failed")
+            raise try_again("nothing was stored, because one of the writes failed")
         self._failed = not self._read_only
         started, pause = time.monotonic(), 0.01
         begun = self.begun or started
@@ -242,7 +242,10 @@ class Session:
                 if not self._replica:
                     self._pool.outage.record_loss(error.since if isinstance(error, NoAnswer) else time.monotonic())
                 if commit is not None and sent and not self._read_only and not _is_surely_not_committed(error, batch):
-                    raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from error
+                    raise Unsure(
+                        "the connection to the database was lost during the commit",
+                        "Check whether it was stored before you try again",
+                    ) from error
                 if not self._may_retry(error, begun, pause):
                     raise translate(error) from error
             time.sleep(pause)
@@ -316,13 +319,13 @@ class Session:
         if self._connection is not None and self._connection.is_closed_by_server():  # before COMMIT is sent: not committed
             self._drop_connection()
             if self._is_read:
-                raise RetryLater("the database went away", "Try again in a moment")
+                raise RetryLater("the connection to the database was lost", "Try again in a moment")
         if self._connection is not None:
             self._connection.warnings.clear()
         commit = Result()
         self._send([*batch, (SQL["commit"], (), commit)], commit)
         if self._durable and self._connection is not None and _NOT_REPLICATED in self._connection.warnings:
-            error = DiskTrouble("this is kept by the primary, but no standby has confirmed it", "Look after the standbys")
+            error = DiskTrouble("the primary stored this, but no standby confirmed it", "Check the standbys")
             error.may_be_done = True
             raise error
 

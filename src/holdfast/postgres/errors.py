@@ -25,31 +25,31 @@ _AWAY = (  # shut down, crashed, starting, idle for too long, too many connectio
     "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006",
 )  # fmt: skip
 _CONFLICTS = {
-    "40001": "another writer was faster",
-    "40P01": "two writers waited for each other",
-    "26000": "a migration changed the database meanwhile",
+    "40001": "another process changed it first",
+    "40P01": "two transactions deadlocked",
+    "26000": "a migration changed the database during the request",
 }
 _REFUSALS = (  # a failed login has no SQLSTATE, only a message: of a server, of a pooler before it, of the driver
     (
         r"no password supplied", "",
-        "the database wants a password, and none is given", "Write it into {url}, or into a password file (PGPASSFILE)",
+        "the database requires a password", "Add it to {url} or to a password file (PGPASSFILE)",
     ),
     (
         r"FATAL:.*password authentication failed|FATAL:.*SASL authentication failed", "28P01",
-        "the database does not know this user with this password", "Correct the user or the password in {url}",
+        "the database rejected the user or password", "Correct the user or the password in {url}",
     ),
     (
         r"FATAL:.*database .*does not exist|FATAL:.*no such database", "3D000",
-        "the server has no database of that name", "Let an administrator create it, or correct its name in {url}",
+        "the database does not exist on the server", "Ask an administrator to create it, or correct its name in {url}",
     ),
     (
         r"server does not support SSL", "",
-        "the database offers no encryption, and {url} asks for it", "Turn on `ssl` there, or correct sslmode in {url}",
+        "the server does not support encryption, and {url} requires it", "Turn on `ssl` there, or correct sslmode in {url}",
     ),
     (
         r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|not permitted to log in|permission denied|no such user)",
         "28",
-        "the database does not let this user in from here", "Correct the user in {url}, or let it in there (pg_hba.conf)",
+        "the server does not allow this user to connect from here", "Correct the user in {url}, or allow it in pg_hba.conf",
     ),
 )  # fmt: skip
 _INVALID_OPTION = re.compile(  # messages of the client library about an option before it connects
@@ -61,7 +61,7 @@ _NO_REPLICA = (*_NO_SCHEMA, "22023", "42501", "42704")  # or not a role of Holdf
 
 
 class RetryLater(Busy):
-    """Nothing was done, because the connection was lost, another writer was faster or the database was migrated; a retry may
+    """Nothing was done, because the connection was lost, another process was first or a migration ran; a retry may
     succeed."""
 
 
@@ -110,15 +110,19 @@ def is_replica_unusable(error: BaseException) -> bool:
 def translate(error: BaseException, url: str = URL) -> BaseException:
     """Return an error of PostgreSQL as one of Holdfast's; anything else as it is. `url` is the setting that was used."""
     if isinstance(error, UnicodeEncodeError):
-        return InvalidText("this text cannot be kept in PostgreSQL", "Remove what is not valid Unicode")
+        return InvalidText("this text cannot be stored in PostgreSQL", "Remove characters that are not valid Unicode")
     if not isinstance(error, psycopg.Error):
         return error
     if option := find_invalid_option(error):
-        return ConfigError(f"the {option} in {url} is not one that can be used", f"Correct the {option}")
+        return ConfigError(f"the value of {option} in {url} is not valid", f"Correct the {option}")
     if is_login_refused(error):
-        return _find_refusal(str(error), url=url) or Trouble("the database refused", "Look into the server's log")
+        return _find_refusal(str(error), url=url) or Trouble(
+            "the database rejected the statement", "See the log of the database server"
+        )
     if is_connection_lost(error):
-        return RetryLater(f"the database is not there ({_describe_kind(error)})", f"Try again in a moment, or correct {url}")
+        return RetryLater(
+            f"the database cannot be reached ({_describe_kind(error)})", f"Try again in a moment, or correct {url}"
+        )
     return _translate_state(error, error.sqlstate or "", url)
 
 
@@ -143,24 +147,26 @@ def _translate_state(error: psycopg.Error, state: str, url: str) -> HoldfastErro
     if state in _CONFLICTS:
         return RetryLater(_CONFLICTS[state], "Try again in a moment")
     if state == "55P03":
-        return Busy("another writer has held the same rows for too long", "Try again in a moment")
+        return Busy("another transaction has locked the same rows for too long", "Try again in a moment")
     if state == "57014":
-        return Busy("the database took longer than it may", "Ask for less, or set store.statement_seconds higher")
+        return Busy(
+            "the statement took longer than store.statement_seconds allows", "Request less, or raise store.statement_seconds"
+        )
     if state.startswith("53"):
         trouble = DiskTrouble(f"the database has run out of space or memory ({kind})", "Free some and try again")
         trouble.full = state == "53100"
         return trouble
     if state.startswith(("58", "XX001", "XX002")):
-        return Damaged(f"the database cannot read or write its files ({kind})", "Look into the server's log")
+        return Damaged(f"the database cannot read or write its files ({kind})", "See the log of the database server")
     if refused := _find_refusal(state=state, url=url):
         return refused
     if state in _NO_SCHEMA:
         fix = Template(phrase("migrate", "Run `holdfast migrate`"))
-        return Trouble(f"the database is not as this Holdfast expects it ({kind})", fix)
+        return Trouble(f"the database schema does not match this version of Holdfast ({kind})", fix)
     if state == "42501":
-        return Denied("the database does not allow this here", f"Grant holdfast_app to the login of {url}")
+        return Denied("the database denied permission", f"Grant holdfast_app to the login of {url}")
     if state == "23505":
-        return Conflict("somebody else wrote the same at the same time", "Try again")
+        return Conflict("another process wrote the same at the same time", "Try again")
     if isinstance(error, psycopg.DataError) and state in ("", "22021", "22P05"):
-        return InvalidText("this cannot be kept in PostgreSQL", "Remove NUL characters and what is not valid Unicode")
-    return Trouble(f"the database refused ({kind})", "Look into the server's log")
+        return InvalidText("this cannot be stored in PostgreSQL", "Remove NUL characters and invalid Unicode")
+    return Trouble(f"the database rejected the statement ({kind})", "See the log of the database server")

@@ -74,7 +74,9 @@ class IndexDatabase(Database):
             with super().transaction(durable) as db:
                 yield db
         except Unsure as error:
-            raise RetryLater("the database went away while the catalogue was changed", "Try again in a moment") from error
+            raise RetryLater(
+                "the connection to the database was lost while the index was changed", "Try again in a moment"
+            ) from error
 
     @contextmanager
     def cache_query(self) -> Iterator[bool]:
@@ -322,11 +324,11 @@ class PostgresIndex(IndexQueries):
         with self._database.read_transaction():
             for text, sum_ in self._rows("text_sums"):
                 if crc32(text.encode()) != sum_:
-                    return "a text is not what was written"
+                    return "a text was changed"
             for (folder,) in self._rows("wrong_counts"):
-                return f"the counts of {folder} are not those of what it holds"
+                return f"the counts of {folder} do not match its content"
             if self._row("missing_postings")[0]:
-                return "the words of a text are not those that were written"
+                return "the words of a text were changed"
         return ""
 
 

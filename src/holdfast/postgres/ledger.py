@@ -74,7 +74,7 @@ class PostgresLedger:
         """Raise if tokens cannot be looked up now, or if the server accepts no writes, as a standby does."""
         self.agents.find_tokens([""])
         if not self.database.read_any_tenant("accepts_writes")[0][0]:
-            raise Busy("the database accepts no writes", "Make it the primary, or correct store.url")
+            raise Busy("the database is read-only", "Make it the primary, or correct store.url")
 
     def named_lock(self, name: str, seconds: float) -> AbstractContextManager[object]:
         """Return a lock between processes; entering it raises Busy after this many seconds."""
@@ -178,7 +178,7 @@ class PostgresAuditChain:
         transaction.run("audit.begin")  # of a new tenant
         if transaction.run("audit.append", rows=lines) == [(0,)]:
             fix = Template("Keep the tables as they are and run ", command("audit verify"))
-            raise Damaged("the audit has lost its head", fix)
+            raise Damaged("the head of the audit is missing", fix)
 
     def save_mark(self) -> None:
         """Write the head to the mark, unless the mark contradicts the chain."""
@@ -198,7 +198,9 @@ class PostgresAuditChain:
 
         def remove(transaction: Transaction) -> None:
             if transaction.run("audit.prune", **checkpoint.as_dict()) != [(True,)]:
-                raise Conflict("another process changed the audit meanwhile, or its rows are too young", "Run it again")
+                raise Conflict(
+                    "another process changed the audit at the same time, or its rows are not old enough", "Run it again"
+                )
 
         self._database.write(remove)
 

@@ -74,11 +74,11 @@ def migrate(url: str, progress: Callable[[str], None] | None = None) -> list[str
         if _is_up_to_date(url):
             return applied
         raise ConfigError(
-            f"this login may not migrate the database ({error.diag.message_primary})",
+            f"this login cannot migrate the database ({error.diag.message_primary})",
             Template(phrase("migrate", "Run `holdfast migrate --store URL`"), " as the owner of the schema holdfast"),
         ) from error
     except psycopg.errors.LockNotAvailable as error:
-        raise Busy("another process has been migrating for too long", "Wait for it and try again") from error
+        raise Busy("another process has been migrating for too long", "Wait until it finishes and try again") from error
     except psycopg.errors.RaiseException as error:  # raised by our own migrations
         diag = error.diag
         raise ConfigError(f"the database cannot be migrated: {diag.message_primary}", diag.message_hint or "") from error
@@ -100,8 +100,8 @@ def _apply(connection: Connection, migration: Migration) -> bool:
             (digest,) = found
             if digest != migration.digest:
                 raise ConfigError(
-                    f"migration {migration.name} was applied to this database in another form",
-                    "Use the Holdfast that made it, or a database of its own",
+                    f"migration {migration.name} in this database differs from the one of this version",
+                    "Use the version of Holdfast that created it, or another database",
                 )
             return False
         connection.execute(migration.sql.encode())
@@ -165,7 +165,7 @@ def schema_version(connection: PipelineConnection) -> tuple[int, bool]:
         return 0, False
     except psycopg.errors.InsufficientPrivilege:
         raise ConfigError(
-            "the login of store.url may not use the schema holdfast",
+            "the login of store.url cannot use the schema holdfast",
             "Let its owner run: GRANT holdfast_app TO the login",
         ) from None
 
@@ -174,7 +174,7 @@ def check_schema(settings: PostgresSettings, connection: PipelineConnection) -> 
     """Check the schema's version; migrate an older one, or one without vectors, if the login may."""
     version, vectors_are_due = schema_version(connection)
     if version > newest_version():
-        raise ConfigError("the database was migrated by a newer Holdfast", "Upgrade this one")
+        raise ConfigError("the database was migrated by a newer version of Holdfast", "Upgrade Holdfast")
     if version < newest_version():
         migrate(settings.url)
     elif vectors_are_due:

@@ -65,7 +65,7 @@ class Outage:
     def check(self) -> None:
         """Raise RetryLater if the outage has lasted too long and another caller is checking whether it is over."""
         if self._since and self._since + AWAY_SECONDS <= time.monotonic() < self._next_try:
-            raise RetryLater("the database is not there", "Try again in a moment")
+            raise RetryLater("the database cannot be reached", "Try again in a moment")
 
     def least_seconds(self, hosts: int) -> int:
         """Return how long a caller waits at least for a connection, however little time it has."""

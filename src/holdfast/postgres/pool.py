@@ -68,7 +68,7 @@ class FairShare:
                 finally:
                     self.waiting -= 1
                 if not is_changed and (reason := self._refusal_reason(tenant)):
-                    raise Busy(reason, "Try again in a moment, or set store.connections higher")
+                    raise Busy(reason, "Try again in a moment, or raise store.connections")
             self._used += 1
             self._by_thread[thread] += 1
             self._by_tenant[tenant] += 1
@@ -92,7 +92,7 @@ class FairShare:
             return f"all {self._size} connections to the database are in use"
         share = max(self._size // 2, 1)
         if self.several_tenants and tenant and self._by_tenant[tenant] >= share:
-            return f"all {share} connections to the database that one tenant may have are in use"
+            return f"all {share} connections that one tenant can use are busy"
         return ""
 
 
@@ -253,7 +253,7 @@ class Pool:
         with self._guard:
             begun, self._trouble = bool(trouble and not self._trouble), self._trouble or trouble
         if begun:
-            _log.warning("the read replica is left out, the primary answers: %s", trouble)
+            _log.warning("the read replica is not used, the primary answers: %s", trouble)
 
     def record_replica_answer(self) -> None:
         """Log that the replica answers, if it did not before."""
@@ -261,7 +261,7 @@ class Pool:
             with self._guard:
                 over, self._trouble = bool(self._trouble), ""
             if over:
-                _log.warning("the read replica answers again")
+                _log.warning("the read replica is used again")
 
     @property
     def is_avoided(self) -> bool:

@@ -40,8 +40,8 @@ def make_settings(config: Config, agent: str | None, all_agents: bool) -> Postgr
     """Return the store that the settings name, for this caller."""
     if config.store_read and not config.store:
         raise ConfigError(
-            "store.read_url names a replica, and store.url names nothing that it could be a replica of",
-            "Set store.url (HOLDFAST_STORE), or take store.read_url (HOLDFAST_STORE_READ) out",
+            "store.read_url is set, but store.url is not",
+            "Set store.url (HOLDFAST_STORE), or remove store.read_url (HOLDFAST_STORE_READ)",
         )
     if not is_store(config.store):
         raise ConfigError("store.url is not the address of a PostgreSQL", "Write it as postgresql://user@host:5432/database")

@@ -339,7 +339,9 @@ class PostgresStore:
         try:
             self.write_documents(scope_folder, part, pending, prepare=prepare)
         except Changed:
-            raise Conflict(f"somebody else writes to {scope_folder}/{part}", "Copy again when nobody writes") from None
+            raise Conflict(
+                f"another process writes to {scope_folder}/{part}", "Stop the other writers and copy again"
+            ) from None
 
     def list_empty_folders(self, scope_folder: str) -> list[str]:
         folders = [entry.name for entry in self.entries(scope_folder, "folders")]
@@ -482,7 +484,9 @@ class PostgresStore:
                 if lost:
                     break
                 raise
-        raise Unsure("the database went away while it was told to keep this", "Look whether it is kept") from lost
+        raise Unsure(
+            "the connection to the database was lost during the commit", "Check whether it was stored before you try again"
+        ) from lost
 
     def _find_documents(self, db: Session, scope_folder: str, part: str, names: list[str]) -> dict[str, StoredDocument]:
         """Return the documents that exist, by name."""
@@ -502,7 +506,7 @@ class ErasedInode:
     def record(self, inode: int) -> None:
         """Record the inode that an attempt found; raise `Busy` if an earlier attempt found another."""
         if self.inode and inode not in (0, self.inode):
-            raise Busy("somebody else wrote here while the database was away", "Try again")
+            raise Busy("another process wrote here while the database was unavailable", "Try again")
         self.inode = inode
 
 

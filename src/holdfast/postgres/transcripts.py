@@ -274,7 +274,9 @@ class _Addition:
         if self._seen is None:
             self.data = b"".join(self._compose(others, row.size == 0)).split(b"\n")[:-1]
         elif self.data and self._seen != (row.inode, row.size) and (self._seen[1] or row.size):
-            raise Busy("others wrote to this session while the database was away", "Try again; nothing is added twice")
+            raise Busy(
+                "another process wrote to this session while the database was unavailable", "Try again; nothing is added twice"
+            )
         self._seen = row.inode, row.size
         self.inode, self.start = row.inode, row.size
         size = row.size + sum([len(data) + 1 for data in self.data])

@@ -70,7 +70,7 @@ class PostgresTree:
                 self._scope, "files", [document], check=check, prepare=lambda db: self.create_parents(db, parts)
             )
         except Changed:
-            raise Conflict(f"{document.name} was changed by somebody else", "Read it again and retry") from None
+            raise Conflict(f"{document.name} was changed by another process", "Read it again and retry") from None
         inode, changed, _ = document.file_id
         return make_content(data, inode, changed, document.modified)
 
@@ -108,7 +108,7 @@ class PostgresTree:
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         if new[: len(old)] == old:
-            raise InvalidPath("a folder cannot move into itself", "Choose a name outside of it")
+            raise InvalidPath("a folder cannot move into itself", "Choose a destination outside the folder")
 
         def move_rows(db: Session) -> None:
             self._lock(db)
@@ -116,7 +116,7 @@ class PostgresTree:
             if not found:
                 raise make_missing_error(old)
             if self._list_below(new, db):
-                raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
+                raise Conflict(f"{'/'.join(new)} already exists", "Choose another name or delete it first")
             self.create_parents(db, new)
             self._move_rows(db, found, len("/".join(old)), "/".join(new))
 

@@ -150,7 +150,7 @@ class PostgresVectors:
         self._write_exclusively("add_model", name=name, dim=dim, role=role, setting=setting)
         added = self._find_model(name, role)
         if added is None:
-            raise IndexReset("the catalogue went away while it was asked")
+            raise IndexReset("the index was replaced during the search")
         return added
 
     def _find_model(self, name: str, role: str) -> Model | None:
@@ -194,7 +194,7 @@ class PostgresVectors:
         self, model: Model, done: list[WaitingPassage], rows: Iterable[tuple[int, int, NDArray[Any]]],
         pieces: list[dict[str, object]],
     ) -> Model:  # fmt: skip
-        """Add the vectors and pieces of passages that were waiting, except those another process was faster with."""
+        """Add the vectors and pieces of passages that were waiting, except those that another process added first."""
         folders, vectors = sorted({waiting_passage.folder for waiting_passage in done}), list(rows)
 
         def write(db: Any) -> None:

@@ -42,14 +42,16 @@ def parse_made_from(given: object) -> tuple[str, ...]:
         raise UsageError(Template(field("made_from"), f" must be a list, not {type(given).__name__}"), _MADE_FROM_FIX)
     sources: list[object] = [given] if isinstance(given, str) else _take_some(given)
     if len(sources) > MAX_SOURCES:
-        raise TooLarge(f"a text may be made from {MAX_SOURCES} things, this from more", "Name those that matter")
+        raise TooLarge(f"a note can name at most {MAX_SOURCES} sources", "Name the most important ones")
     kept: dict[str, None] = {}
     for number, source in enumerate(sources, 1):
         if not isinstance(source, str) or not source.strip() or not is_printable(source):
             message = Template(f"not a source: number {number} of ", field("made_from"))  # without it: it may be a secret
             raise InvalidText(message, _MADE_FROM_FIX)
         if len(source) > _MAX_CHARS:
-            raise TooLarge(f"a source may have {_MAX_CHARS:,} characters, this has {len(source):,}", "Shorten the address")
+            raise TooLarge(
+                f"a source can have at most {_MAX_CHARS:,} characters, this one has {len(source):,}", "Shorten the address"
+            )
         kept[source.strip()] = None
     return tuple(kept)
 

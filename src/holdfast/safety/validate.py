@@ -51,14 +51,14 @@ def check_text(value: object, max_bytes: int, description: str = "a note", befor
     """Return a text that may be stored; secrets that are also in the text `before`, or if `allowed` all secrets, may stay."""
     value = decode_text(value)
     if not value.strip().strip("\ufeff"):
-        raise InvalidText("empty content", "Give some text to remember")
+        raise InvalidText("empty content", "Pass the text to store")
     if "\0" in value:
-        raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be kept")
+        raise InvalidText(f"a NUL byte at character {value.index(chr(0))}", "Only text can be stored")
     size = len(encode_text(value))
     if size > max_bytes:
         more = ", or raise notes.max_bytes" if description == "a note" else ""
-        fix = f"Split it, keep a summary with a pointer to the source{more}"
-        raise TooLarge(f"{description} may have {max_bytes:,} bytes, this has {size:,}", fix)
+        fix = f"Split it, or store a summary that names the source{more}"
+        raise TooLarge(f"{description} can have at most {max_bytes:,} bytes, this one has {size:,}", fix)
     if not allowed:
         reject_secrets(value, description, before)
     return value
@@ -94,19 +94,19 @@ def reject_secrets(value: str, description: str, before: str = "", fix: str | Te
     found = tuple([match for match in matches if not before or value[match.start : match.end] not in before])
     if found:
         insist = command("store --allow-secret WHY")
-        fix = fix or Template("Leave it out, or keep it with ", REDACT, "; a person may insist: ", insist)
-        raise SecretFound(f"{description} seems to hold a secret: {secrets.describe(value, found)}", fix)
+        fix = fix or Template("Remove the secret, or store it with ", REDACT, "; a person can allow it: ", insist)
+        raise SecretFound(f"{description} seems to contain a secret: {secrets.describe(value, found)}", fix)
 
 
 def allow_secret(body: str, origin: str, reason: object) -> tuple[str, str]:
     """Return which secrets a person keeps and why, for the ledger, and the text without them."""
     if origin != ORIGINS[0]:
-        raise Refused("only a person may keep a secret, and this comes from " + origin, Template("Store it with ", REDACT))
+        raise Refused("only a person can store a secret, and this comes from " + origin, Template("Store it with ", REDACT))
     if not isinstance(reason, str) or not reason.strip():
         such = Template("Such as ", argument("allow_secret", "a test account"))
-        raise UsageError(Template(field("allow_secret"), " must say why, in words"), such)
+        raise UsageError(Template(field("allow_secret"), " needs a reason, in words"), such)
     reason = check_line(reason, "reason", 500)
-    reject_secrets(reason, "the reason", fix="Say why without it")
+    reject_secrets(reason, "the reason", fix="Give a reason that does not contain the secret")
     clean, rules = redact(body)
     return (f"{', '.join(rules)}: {reason}" if rules else "", clean)
 
@@ -211,11 +211,13 @@ def encode_text(value: str) -> bytes:
         raise InvalidText(f"not Unicode: a lone surrogate at character {error.start}", "Repair the text") from None
 
 
-def check_key(value: object, fix: str | Template = "or leave it out and one is made") -> str:
+def check_key(value: object, fix: str | Template = "or leave it out to get one") -> str:
     """Return a valid key; it is never changed, so that two keys cannot collide."""
     if isinstance(value, str) and KEY_PATTERN.match(value):
         return value
-    problem = f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key is a text, not {_json_kind(value)}"
+    problem = (
+        f"not a valid key: {_show(value)}" if isinstance(value, str) else f"a key must be a string, not {_json_kind(value)}"
+    )
     rule = "A key is 1 to 60 of a-z, 0-9 and '-', starting with a letter or digit; "
     raise InvalidKey(problem, Template(rule, fix))
 
@@ -229,7 +231,7 @@ def check_platform_key(value: object) -> str:
 
     rule = f"A key is 1 to {platform_keys.MAX_CHARS} printable characters, without a space at either end"
     if not isinstance(value, str):
-        raise InvalidKey(f"a key is a text, not {_json_kind(value)}", rule)
+        raise InvalidKey(f"a key must be a string, not {_json_kind(value)}", rule)
     if not 0 < len(value) <= platform_keys.MAX_CHARS:
         raise InvalidKey(f"not a valid key: it has {len(value):,} characters", rule)
     encode_text(value)
@@ -247,7 +249,7 @@ def _is_odd_space(char: str) -> bool:
 
 def check_existing_key(value: object) -> str:
     """Return the key of a note that should exist; the error explains files whose name is not a key."""
-    return check_key(value, Template("for a file that is called otherwise, ", DOCTOR, " prints the `mv` that gives it one"))
+    return check_key(value, Template("for a file with another name, ", DOCTOR, " prints the `mv` command that renames it"))
 
 
 def check_name(value: object, kind: str) -> str:
@@ -279,12 +281,14 @@ def check_note_properties(type: object, origin: object, expected: object) -> Non
 def check_tags(values: tuple[str, ...]) -> tuple[str, ...]:
     """Return at most 64 tags of at most 100 characters, each on one line."""
     if len(values) > 64:
-        raise TooLarge(f"a note may have 64 tags, this has {len(values)}", "Give fewer")
+        raise TooLarge(f"a note can have at most 64 tags, this one has {len(values)}", "Give fewer")
     for value in values:
         if len(value) > 100:
-            raise TooLarge(f"a tag may have 100 characters, this has {len(value)}: {_show(value)}", "Give a shorter one")
+            raise TooLarge(
+                f"a tag can have at most 100 characters, this one has {len(value)}: {_show(value)}", "Give a shorter one"
+            )
         if _CONTROL.search(value):
-            raise InvalidText(f"a control character in tag {_show(value)}", "Tags stand on one line")
+            raise InvalidText(f"a control character in tag {_show(value)}", "Write the tag on one line")
     reject_secrets("\n".join(values), "a tag", fix="Leave it out")
     return values
 
@@ -292,12 +296,13 @@ def check_tags(values: tuple[str, ...]) -> tuple[str, ...]:
 def check_line(value: object, field_name: str, max_chars: int = 2000) -> str:
     """Return a subject, label or value of a fact: one line of at most `max_chars` characters."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidText(f"empty {field_name}", "A fact has a subject, a label and a value")
+        raise InvalidText(f"empty {field_name}", "Give a subject, a label and a value")
     if not value.isprintable() and _CONTROL.search(value):
-        raise InvalidText(f"a line break or control character in the {field_name}", "A fact stands on one line")
+        raise InvalidText(f"a line break or control character in the {field_name}", "Write the fact on one line")
     if len(value) > max_chars:
         raise TooLarge(
-            f"the {field_name} of a fact may have {max_chars} characters, this has {len(value)}", "Store it as a note"
+            f"the {field_name} of a fact can have at most {max_chars} characters, this one has {len(value)}",
+            "Store it as a note",
         )
     return " ".join(value.split(" ")).strip()
 
@@ -326,11 +331,11 @@ def check_fact(
     clean, rules = redact(before + valid_value) if is_redacting else (before + valid_value, ())
     if clean.startswith(before):
         valid_value = clean.removeprefix(before)
-    secret_fix = Template("State where it is kept, not what it is; or keep it with ", REDACT)
+    secret_fix = Template("Store where the secret is kept, not the secret; or store it with ", REDACT)
     reject_secrets(before + valid_value, "the fact", fix=secret_fix)
     if not reads_back(valid_label, valid_value):
         raise InvalidText(
-            f"the value {_show(valid_value)} reads like a closed fact",
+            f"the value {_show(valid_value)} looks like a closed fact",
             "Leave out `superseded DATE`; give the date of the fact itself",
         )
     return valid_subject, valid_label, valid_value, rules
@@ -358,11 +363,11 @@ def check_path(value: object) -> tuple[str, ...]:
 def _check_path_part(part: str, whole: str) -> None:
     folded = _normalize(part)
     if not folded.strip(" .\u3002") or "/" in folded or "\\" in folded:
-        raise InvalidPath(f"a part that is empty, climbs or hides: {_show(whole)}", "Write the plain path")
+        raise InvalidPath(f"an empty, relative or hidden part in the path {_show(whole)}", "Write the plain path")
     if folded.startswith((".", "~")):
         raise InvalidPath(f"a hidden name in {_show(whole)}", "Names do not start with a dot or a tilde")
     if folded.startswith(" ") or folded.endswith((" ", ".")):
-        raise InvalidPath(f"a space around a name or a dot after it: {_show(whole)}", "Leave that off")
+        raise InvalidPath(f"a name that begins or ends with a space, or ends with a dot: {_show(whole)}", "Remove it")
     if len(part.encode()) > 255:
         raise InvalidPath("a name longer than 255 bytes", "Choose a shorter one")
 

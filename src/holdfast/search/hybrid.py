@@ -305,10 +305,10 @@ class HybridSearch:
         reasons = list(dict.fromkeys(self.vectorizer.failed.copy().values()))
         max_waiting = max(waiting.values(), default=0)
         if max_waiting and not reasons:
-            waits = Template(f"{max_waiting:,} passages wait for their vectors: ", command("embed"), " makes them now")
+            waits = Template(f"{max_waiting:,} passages wait for their vectors: ", command("embed"), " creates them now")
             reasons.append(waits.render(self.words))
         if reasons and self.vectorizer.older:
-            reasons.append(f"until then the older vectors of {', '.join(self.vectorizer.older)} answer")
+            reasons.append(f"until then, older vectors of {', '.join(self.vectorizer.older)} answer")
         return "; ".join(reasons)
 
 

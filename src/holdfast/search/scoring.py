@@ -1,8 +1,8 @@
 """Score candidates: signals of what a passage says, who said it, when and what it means, added up with fixed weights. Pure.
 
-The weights for turns were fitted on one half of public conversations and checked on the other; those for long texts were
-chosen, and those for notes and the scale between kinds set by hand, on both halves. docs/adr/0013-rank-by-a-weighted-sum-of-signals.md has the figures.
-They are round numbers on purpose.
+The weights for turns were fitted on one half of public conversations and checked on the other. The weights for long texts
+were chosen on both halves; those for notes and the scale between kinds were set by hand. They are round numbers on purpose.
+Figures: docs/adr/0013-rank-by-a-weighted-sum-of-signals.md
 """
 
 from __future__ import annotations

@@ -115,14 +115,14 @@ class Acceptor:
         if self._loop.time() - self._logged_at >= LOG_SECONDS:
             self._logged_at, self._is_logged = self._loop.time(), True
             fix = "raise the limit of descriptors (`ulimit -n`), or close connections"
-            self._logs.log("error", event="connections full", message=f"no connection is accepted: {why}", fix=fix)
+            self._logs.log("error", event="connections full", message=f"connections are not accepted: {why}", fix=fix)
 
     def _resume(self) -> None:
         self._timer = None
         self._loop.add_reader(self._listening.fileno(), self._accept)
 
     def _log_end(self) -> None:
-        """Log that connections are accepted again, if the log says that they were not."""
+        """Log that connections accepted again, if the log says that they were not."""
         if self._is_logged and self._timer is None:
             self._is_logged = False
             self._logs.log("info", event="connections accepted again")

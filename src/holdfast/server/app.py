@@ -97,7 +97,7 @@ def _start_tracing(gateway: Gateway, logs: Logs) -> Tracing | None:
     try:
         from holdfast.server import otel
     except ImportError:
-        message = "traces are not sent: OpenTelemetry is not installed"
+        message = "traces are not sent, because OpenTelemetry is not installed"
         logs.log("warning", event="traces", message=message, fix="pip install 'holdfast[otel]'")
         return None
     return otel.start(gateway.settings)

@@ -65,7 +65,7 @@ class AuditShipper:
             return self._wait
         if self.counts.is_failing:
             self.counts.is_failing = False
-            _log.info("the audit is shipped again")
+            _log.info("shipping of the audit works again")
         self._wait = _IDLE_SECONDS
         return self._wait
 

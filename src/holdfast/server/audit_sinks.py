@@ -141,7 +141,7 @@ class WebhookSink:
         except RequestFailed as error:
             raise Unreached(f"the webhook of the audit did not answer: {error.reason}", "Look after it") from None
         if not 200 <= status < 300:
-            raise Unreached(f"the webhook of the audit answered {status}", "Look after it, and check audit.ship_key")
+            raise Unreached(f"the webhook of the audit answered {status}", "Check the webhook and audit.ship_key")
 
 
 def encode_line(entry: ChainedEntry) -> bytes:

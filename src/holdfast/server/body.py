@@ -37,7 +37,7 @@ async def read_chunks(receive: Receive, max_bytes: int, seconds: float = float("
             async with asyncio.timeout(min(_CHUNK_SECONDS, deadline - time.monotonic())):
                 message = await receive()
         except TimeoutError:
-            raise Problem("too_slow", "the body did not come in time", "Send it faster") from None
+            raise Problem("too_slow", "the body was not received in time", "Send it again on a faster connection") from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         chunk: bytes = message.get("body", b"")
@@ -75,7 +75,7 @@ def check_json_size(data: bytes, depth: int = MAX_DEPTH, values: int = MAX_VALUE
     for bracket in outside_strings.translate(None, _NOT_BRACKETS):
         level += 1 if bracket in b"[{" else -1
         if level > depth:
-            raise Problem("too_deep", f"nested more than {depth} levels", "Send flatter JSON")
+            raise Problem("too_deep", f"nested more than {depth} levels", "Send JSON with fewer levels")
         if level < 0:
             return  # not JSON: the parser says so
 
@@ -88,7 +88,7 @@ def parse_json(data: bytes) -> Any:
     except json_lines.DuplicateField as error:
         raise _repeated_field("body", error.field) from None
     except (ValueError, RecursionError) as error:
-        what = getattr(error, "msg", "") or "not UTF-8, or a number that JSON does not know"
+        what = getattr(error, "msg", "") or "not UTF-8, or a number that is not valid JSON"
         raise Problem("not_json", f"the body is not JSON: {what}", "Send one JSON object as UTF-8") from None
 
 
@@ -118,16 +118,16 @@ def _convert_text(kind: Any, value: str) -> Any:
 
 
 def _repeated_field(where: str, name: str) -> Problem:
-    mistake = [{"pointer": f"/{name[:80]}", "detail": "comes twice"}]
-    return Problem("invalid_request", f"a field of the {where} comes twice", "Give it once", errors=mistake)
+    mistake = [{"pointer": f"/{name[:80]}", "detail": "is given twice"}]
+    return Problem("invalid_request", f"a field of the {where} is given twice", "Give it once", errors=mistake)
 
 
 def _too_many_bytes(max_bytes: int) -> TooLarge:
-    return TooLarge(f"a body may have {max_bytes:,} bytes", "Send less at a time; /v1/import takes many notes")
+    return TooLarge(f"the body is larger than {max_bytes:,} bytes", "Send less per request, or use /v1/import for many notes")
 
 
 def _too_many_values(values: int) -> TooLarge:
-    return TooLarge(f"a body may have {values:,} values", "Send less at a time; /v1/import takes many notes")
+    return TooLarge(f"the body has more than {values:,} values", "Send less per request, or use /v1/import for many notes")
 
 
 def _number(text: str) -> int | float:

@@ -53,7 +53,7 @@ class Target(Record):
         """Raise `NoScope` for the scope `project` without a project: none is guessed."""
         if scope == "project" and not self.project:
             fix = "Send X-Holdfast-Project, or use the scope agent"
-            raise NoScope("no project is named, and nothing falls into another scope", fix)
+            raise NoScope("the request names no project", fix)
 
 
 class Gateway:

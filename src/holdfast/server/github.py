@@ -37,7 +37,7 @@ TRIES, LOOKS = 3, 2
 LONGEST_PAUSE = 5.0  # seconds that we wait for GitHub's rate limit; for more the caller has to come back
 _PAGE_SIZE, _MAX_PAGES = 100, 50
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
-_OPERATOR = "Whoever runs this gateway"
+_OPERATOR = "Ask the operator to"
 _MARK_START = "<!-- holdfast:review "
 
 
@@ -73,7 +73,7 @@ def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Review
     _check_names(wanted)
     token = github_token.find(config, agent)
     if not token:
-        raise UsageError("no token for GitHub is set here", f"{_OPERATOR} sets github.token, or HOLDFAST_GITHUB_TOKEN")
+        raise UsageError("no token for GitHub is configured", f"{_OPERATOR} set github.token or HOLDFAST_GITHUB_TOKEN")
     owner = f"{config.tenant}/{agent}" if config.store else agent
     subject = f"{owner}/{wanted.owner.lower()}/{wanted.repo.lower()}#{wanted.pr_number}"
     with ledger.named_lock(f"review-{digest(subject.encode())[:2]}", config.lock_seconds):
@@ -83,12 +83,12 @@ def review(config: Config, ledger: Ledger, agent: str, wanted: Wanted) -> Review
 def _check_names(wanted: Wanted) -> None:
     """Raise UsageError unless owner, repository, number and event are valid: they become part of an outgoing request."""
     if not is_repository(wanted.owner, wanted.repo):
-        raise UsageError("not a repository that GitHub could have", "Check owner and repo")
+        raise UsageError("not a valid name of a GitHub repository", "Check owner and repo")
     number = wanted.pr_number
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_NUMBER:
-        raise UsageError("not the number of a pull request", f"Give 1 to {MAX_NUMBER:,}")
+        raise UsageError("not a valid number of a pull request", f"Give 1 to {MAX_NUMBER:,}")
     if wanted.event not in EVENTS:
-        raise UsageError("not an event of a review", f"One of: {', '.join(EVENTS)}")
+        raise UsageError("unknown review event", f"One of: {', '.join(EVENTS)}")
 
 
 class _Mark:
@@ -150,7 +150,7 @@ class _Review:
         try:
             posted = self._post()
         except _InDoubt as error:  # the claim stays: the next request looks first
-            fix = f"Ask again in {SETTLE} seconds: it is looked up before anything is posted"
+            fix = f"Try again in {SETTLE} seconds. Holdfast checks GitHub before it posts"
             raise Unreached(str(error), fix, retry_after=SETTLE) from None
         except HoldfastError:
             self._reviews.release(*self._names, holder=holder)
@@ -163,10 +163,10 @@ class _Review:
         claimed = self._reviews.claim(*self._names, holder=holder, now=now, lease=SETTLE, again=self._wanted.again)
         if claimed == done.TAKEN:
             wait = max(1, left.time + SETTLE - now) if left is not None else SETTLE
-            what = "a review was sent a moment ago, and GitHub neither answered nor shows it yet"
-            raise Unreached(what, f"Ask again in {wait} seconds", retry_after=wait)
+            what = "a review was sent a moment ago, and GitHub has not confirmed it yet"
+            raise Unreached(what, f"Try again in {wait} seconds", retry_after=wait)
         if claimed == done.REVIEWED:
-            raise Busy("somebody else reviewed it in this very moment", "Ask again: nothing is posted twice")
+            raise Busy("another process reviewed it at the same time", "Try again. A review is never posted twice")
 
     def _record(self, row: dict[str, Any], posted: bool, holder: str) -> Reviewed:
         now = int(dates.clock())
@@ -225,8 +225,8 @@ class _Review:
                     return row
             if len(rows) < _PAGE_SIZE:
                 return None
-        fix = "Ask for it with `again` and without an idempotency key: then nothing is looked up"
-        raise Trouble("the pull request has too many reviews to look through", fix)
+        fix = "Send it with `again` and without an idempotency key to skip the check"
+        raise Trouble("the pull request has too many reviews to check", fix)
 
     def _request(self, method: str, path: str, body: Any = None) -> Response:
         """Return GitHub's response; try again only if nothing was done: not reached, rate limited, or a failed GET."""
@@ -244,7 +244,7 @@ class _Review:
                 if not pause:
                     return response
                 if attempt == TRIES or pause > LONGEST_PAUSE:
-                    raise TooMany("GitHub asks us to wait", "Wait as long as Retry-After says", retry_after=pause)
+                    raise TooMany("GitHub's rate limit is reached", "Wait for the seconds in Retry-After", retry_after=pause)
             time.sleep(pause)
         raise AssertionError("unreachable")
 
@@ -267,11 +267,11 @@ def _error_of(response: Response) -> HoldfastError:
     body = response.json()
     why = str(body.get("message", ""))[:200] if isinstance(body, dict) else ""
     if response.status == 401:
-        return Unreached("GitHub does not accept the token", f"{_OPERATOR} sets github.token anew", sent=False)
+        return Unreached("GitHub rejected the token", f"{_OPERATOR} set a new github.token", sent=False)
     if response.status == 403:
-        return Unreached(f"GitHub does not allow it: {why}", f"{_OPERATOR} lets its token write pull requests", sent=False)
+        return Unreached(f"GitHub denied it: {why}", f"{_OPERATOR} allow its token to write pull requests", sent=False)
     if response.status == 404:
-        return NotFound("no such pull request, or none that the token may see", "Check owner, repo and pr_number")
+        return NotFound("the pull request does not exist, or the token cannot see it", "Check owner, repo and pr_number")
     if response.status == 422:
-        return UsageError(f"GitHub does not take this review: {why}", "Check the event and the body")
-    return Unreached(f"GitHub answered with status {response.status}", "Ask later, or have github.api checked", sent=False)
+        return UsageError(f"GitHub rejected this review: {why}", "Check the event and the body")
+    return Unreached(f"GitHub answered with status {response.status}", "Try again later, or check github.api", sent=False)

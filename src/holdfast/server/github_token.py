@@ -34,7 +34,7 @@ def find(config: Config, agent: str) -> str | None:
 
 
 def _read(path: str) -> str:
-    fix = f"Give it to the server's user alone: chmod 600 {path}"
+    fix = f"Allow only the server's user to read it: chmod 600 {path}"
     try:
         line = read_secret(path, _MAX_CHARS + 1, fix)
     except Damaged as error:

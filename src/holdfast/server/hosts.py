@@ -31,11 +31,11 @@ _PREFLIGHT = {
     "access-control-allow-headers": _REQUEST_HEADERS,
     "access-control-max-age": "600",
 }
-_HOST_FIX = "Ask by a name of its own; whoever runs it gives it others with --allow-host NAME"
+_HOST_FIX = "Use a name of the server. Its operator adds names with --allow-host NAME"
 _TARGET_FIX = "Write `/`, letters and digits of a path as they are; encode only characters that a path may not have"
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 _ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})?")
-_ORIGIN_FIX = "Whoever runs this gateway lets pages ask with --allow-origin ORIGIN"
+_ORIGIN_FIX = "The operator allows origins with --allow-origin ORIGIN"
 
 
 class HostMiddleware:
@@ -69,12 +69,12 @@ class HostMiddleware:
         """
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._is_own_host(hosts[0]):
-            raise Problem("wrong_host", "this server does not go by that name", _HOST_FIX)
+            raise Problem("wrong_host", "this server does not have that host name", _HOST_FIX)
         names = [name for name in headers if name.startswith("x-holdfast-")]
         if len(names) != len(set(names)):
-            raise Problem("invalid_request", "a header that says whose memory is meant comes twice", "Send it once")
+            raise Problem("invalid_request", "a header that says whose memory is meant is given twice", "Send it once")
         if len(origins) > 1 or not all(self._is_allowed(origin) or _is_same(origin, hosts[0]) for origin in origins):
-            raise Problem("wrong_origin", "pages of that origin may not ask", _ORIGIN_FIX)
+            raise Problem("wrong_origin", "requests from pages of that origin are not allowed", _ORIGIN_FIX)
         if not origins or not self._is_allowed(origins[0]):
             return {}
         return {
@@ -89,11 +89,11 @@ class HostMiddleware:
             return scope
         absolute = _ABSOLUTE.match(target)
         if absolute and not self._is_own_host(absolute[1].decode("latin-1")):
-            raise Problem("wrong_host", "this server does not go by the name in the request target", _HOST_FIX)
+            raise Problem("wrong_host", "this server does not have the host name in the request target", _HOST_FIX)
         path = (absolute[2] if absolute else target).partition(b"?")[0] or b"/"
         text = _decode_path(path)
         if not path.startswith(b"/") or text is None:
-            raise Problem("bad_target", "the path of the request is not written plainly", _TARGET_FIX)
+            raise Problem("bad_target", "the path of the request has encoded characters that it does not need", _TARGET_FIX)
         return {**scope, "path": text, "raw_path": path} if absolute else scope
 
     def _is_own_host(self, value: str) -> bool:

@@ -134,7 +134,7 @@ class Upload:
             pass
         if self._kept["digest"] != self._body_digest.hexdigest():
             what = "this idempotency key was used for another request"
-            raise Problem("reused_key", what, "Make up a new key for each request")
+            raise Problem("reused_key", what, "Use a new key for each request")
         return self._kept["answer"]
 
     async def finish(self, answer: Any) -> None:
@@ -178,8 +178,8 @@ def _hash_key(request: AuthorizedRequest) -> str:
     """Return a hash of the caller's key, since the key may be any text and the ledger keeps none; "" without a key."""
     key = request.header(KEY_HEADER)
     if len(key) > MAX_KEY_CHARS or not key.isprintable():
-        what = f"an idempotency key may have {MAX_KEY_CHARS} printable characters"
-        raise Problem("invalid_request", what, "Make up a shorter one")
+        what = f"an idempotency key can have at most {MAX_KEY_CHARS} printable characters"
+        raise Problem("invalid_request", what, "Use a shorter key")
     return sha256(key.encode()).hexdigest() if key else ""
 
 

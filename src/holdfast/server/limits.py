@@ -36,7 +36,7 @@ class RateLimit:
         if left < 1:
             wait = (1 - left) / self._per_second
             what = f"more than {self._per_second} requests a second"
-            raise TooMany(what, "Wait as long as Retry-After says", retry_after=wait)
+            raise TooMany(what, "Wait for the seconds in Retry-After", retry_after=wait)
 
 
 class ConcurrencyLimit:
@@ -81,4 +81,4 @@ class ConcurrencyLimit:
 
 
 def _too_many() -> TooMany:
-    return TooMany("too many requests at a time", "Wait for the ones under way", retry_after=1)
+    return TooMany("too many concurrent requests", "Wait until the current ones finish", retry_after=1)

@@ -66,8 +66,8 @@ class McpEndpoint:
             method = "GET" if request.method == "HEAD" else request.method
             record(request).route = f"{method} {PATH}" if method in _LOGGED_METHODS else ""
             if method != "POST":  # no session is kept between calls, so there is no stream to open or to end
-                fix = "Use POST; there is no stream beside it"
-                raise Problem("wrong_method", "this path knows POST", fix, {"allow": "POST"})
+                fix = "Use POST. There is no separate stream"
+                raise Problem("wrong_method", "this path supports POST", fix, {"allow": "POST"})
             data = await self._pipeline.read_body(request)
             await self._pipeline.threads(lambda: check_json_size(data))
             unread = [{"type": "http.request", "body": data, "more_body": False}]
@@ -95,7 +95,7 @@ class McpEndpoint:
         named = NamedResources(project=project, session=session)
         role = gate.allow(caller, WRITE if writes else READ, scope, named=named, route=f"MCP {tool}", request=id)
         if arguments.pop("folder", None) is not None:
-            raise UsageError("a folder means nothing to a gateway", "Pass `project` with the project's id")
+            raise UsageError("a server cannot use a folder", "Pass `project` with the project's id")
         quota = find_quota(caller, role, self._gateway.config())
         return McpCaller(
             found_by=FOUND_BY_GATEWAY,

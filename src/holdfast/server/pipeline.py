@@ -142,7 +142,7 @@ class Pipeline:
         request = Request(scope, receive, send)
         with ExitStack() as stack:
             await self.authenticate_early(request, stack)
-            raise Problem("no_route", "there is nothing at this path", "See /openapi.json for what there is")
+            raise Problem("no_route", "this path does not exist", "See /openapi.json for all paths")
 
     async def refuse_method(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for a path with other methods."""
@@ -150,7 +150,7 @@ class Pipeline:
         with ExitStack() as stack:
             await self.authenticate_early(request, stack)
             allowed = ", ".join([one.method for one in request.app.routes if isinstance(one, Route) and one.path == path])
-            raise Problem("wrong_method", f"this path knows {allowed}", f"Use {allowed}", {"allow": allowed})
+            raise Problem("wrong_method", f"this path supports {allowed}", f"Use {allowed}", {"allow": allowed})
 
     async def authenticate_early(self, request: Request, stack: ExitStack) -> Caller:
         """Authenticate before a body is read, in the threads that do nothing else."""
@@ -399,9 +399,9 @@ def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
         given |= parsed
     repeated = [name for name in route.path_fields if name in given]
     if repeated:
-        mistakes = [{"pointer": f"/{name}", "detail": "stands in the path already"} for name in repeated]
-        fix = "Leave it out of the query and the body"
-        raise Problem("invalid_request", "a field of the path is given again", fix, errors=mistakes)
+        mistakes = [{"pointer": f"/{name}", "detail": "is already given in the path"} for name in repeated]
+        fix = "Remove it from the query and the body"
+        raise Problem("invalid_request", "a field of the path is repeated", fix, errors=mistakes)
     return {**given, **request.path_params}
 
 

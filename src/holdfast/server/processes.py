@@ -66,7 +66,7 @@ class Workers:
         self._deaths = [one for one in self._deaths if now - one < _DEATHS_SECONDS] + [now]
         if len(self._deaths) >= _MAX_DEATHS:
             self._stop()
-            raise Trouble("its workers die as soon as they are started", "Look into the log for why")
+            raise Trouble("its workers stop as soon as they are started", "See the log for the reason")
         self._start(number)
 
     def _stop(self, *_: object) -> None:

@@ -165,7 +165,7 @@ def check_everywhere(request: AuthorizedRequest, everywhere: bool) -> None:
     if not everywhere:
         return
     if request.target.agent is not None:
-        raise UsageError("`everywhere` and `agent` contradict each other", "Give one of them")
+        raise UsageError("`everywhere` and `agent` cannot be used together", "Give one of them")
     request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
 
 

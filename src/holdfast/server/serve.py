@@ -145,7 +145,7 @@ def _listen(host: str, port: int, count: int = 1) -> list[socket.socket]:
         return sockets
     except OSError as error:
         what = f"cannot listen on port {port} of {host}: {error.strerror or error}"
-        raise Busy(what, "Say --port 0 for any that is free") from None
+        raise Busy(what, "Use --port 0 for any free port") from None
 
 
 def _listening_socket(host: str, port: int, shared: bool = False) -> socket.socket:
@@ -165,7 +165,7 @@ def _listening_socket(host: str, port: int, shared: bool = False) -> socket.sock
 
 
 def _own_socket(sockets: list[socket.socket], number: int) -> socket.socket:
-    """Return one worker's socket and close the others: those of a worker that has ended for good must not stay open."""
+    """Return one worker's socket and close the others: those of a worker that has ended must not stay open."""
     for one in sockets:
         if one is not sockets[number]:
             one.close()

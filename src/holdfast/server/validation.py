@@ -49,7 +49,7 @@ def decode(model: type[M], given: dict[str, Any], order: tuple[str, ...] = ()) -
     except msgspec.ValidationError:
         mistakes = find_mistakes(model, given, order=order)
     detail = "; ".join([f"{one['pointer']} {one['detail']}" for one in mistakes[:3]])
-    raise Problem("invalid_request", detail, "See /openapi.json for what it takes", errors=mistakes)
+    raise Problem("invalid_request", detail, "See /openapi.json for its fields", errors=mistakes)
 
 
 def find_mistakes(

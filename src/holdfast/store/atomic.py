@@ -135,7 +135,7 @@ def read_file(folder: Folder, name: str, max_bytes: int = NOTE_FILE_BYTES) -> Fi
         if not stat.S_ISREG(info.st_mode):
             raise Damaged(f"{folder.name}/{name} is not a regular file", Template("Remove it; run ", DOCTOR))
         if info.st_size > max_bytes:
-            raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; the most read is {max_bytes:,}", "Split the file")
+            raise Damaged(f"{folder.name}/{name} has {info.st_size:,} bytes; at most {max_bytes:,} are read", "Split the file")
         data = _read_all(fd, info.st_size, max_bytes)
     except OSError as error:
         raise from_os(error, f"cannot read {folder.name}/{name}") from error

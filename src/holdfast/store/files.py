@@ -444,9 +444,9 @@ class FileStore:
                     if name.startswith(".") or not atomic.is_utf8(name) or path + name == "index.md":
                         continue
                     if not _is_regular(folder, name):
-                        found.append((path + name, "a link, or something else that is no file"))
+                        found.append((path + name, "not a regular file"))
                     elif not _is_copied(path + name):
-                        found.append((path + name, "stands where no memory does"))
+                        found.append((path + name, "is not in a folder of memory"))
         return sorted(found)
 
     def finish_copy(self) -> None:
@@ -489,7 +489,7 @@ def _link_new(folder: Folder, temp: str, name: str) -> None:
     try:
         os.link(temp, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd, follow_symlinks=False)
     except FileExistsError:
-        raise Conflict(f"{folder.name}/{name} was written by somebody else", "Copy again when nobody writes") from None
+        raise Conflict(f"{folder.name}/{name} was changed by another process", "Stop other writers and copy again") from None
     os.unlink(temp, dir_fd=folder.fd)
 
 

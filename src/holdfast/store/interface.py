@@ -178,7 +178,7 @@ class Transcript(Protocol):
         """Replace the lines for which `replace` returns bytes and return their count; line numbers stay."""
 
     def erase(self, expected: FileId | None = None) -> bool:
-        """Delete the transcript for good, only with id `expected` if given; return whether it was deleted."""
+        """Delete the transcript permanently, only with id `expected` if given; return whether it was deleted."""
 
     def move_to_trash(self, time: str) -> bool:
         """Move the transcript to the trash; return whether there was one."""
@@ -300,7 +300,7 @@ class Store(Protocol):
         """Replace a file of any part durably; raise `Changed` if it was replaced since."""
 
     def erase_file(self, scope: Scope, part: str, name: str, expected: FileId | None = None) -> bool:
-        """Delete a file for good and return whether it was there; raise `Changed` if it is not `expected`."""
+        """Delete a file permanently and return whether it was there; raise `Changed` if it is not `expected`."""
 
     # --- trash and archive -----------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def check_note_size(data: bytes, name: str) -> None:
     """Raise `TooLarge` if a note's file would be too large to be read back."""
     if len(data) > NOTE_FILE_BYTES:
         raise TooLarge(
-            f"{name} would have {len(data):,} bytes with its history; the most is {NOTE_FILE_BYTES:,}",
+            f"{name} would have {len(data):,} bytes with its history; the limit is {NOTE_FILE_BYTES:,}",
             "Store it under a new key; the old note keeps its history",
         )
 

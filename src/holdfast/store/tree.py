@@ -79,7 +79,7 @@ class FileTree:
                     os.utime(fd, (dates.clock(), dates.clock()))  # the clock that dates everything else
                     with self._lock():
                         if atomic.file_id(folder, name) != expected:
-                            raise Conflict(f"{path} was changed by somebody else", "Read it again and retry")
+                            raise Conflict(f"{path} was changed by another process", "Read it again and retry")
                         check()
                         atomic.rename(folder, temp, folder, name)
                     info = os.fstat(fd)
@@ -130,7 +130,7 @@ class FileTree:
 
     def rename(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
         if new[: len(old)] == old:
-            raise InvalidPath("a folder cannot move into itself", "Choose a name outside of it")
+            raise InvalidPath("a folder cannot move into itself", "Choose a destination outside the folder")
         source = self._open(old[:-1]) if self.file_id(old) is not None else None
         if source is None:
             raise make_missing_error(old)
@@ -138,7 +138,7 @@ class FileTree:
             try:
                 _reject_link(source, old)
                 if atomic.file_id(target, new[-1]) is not None:
-                    raise Conflict(f"{'/'.join(new)} is there already", "Choose another name or delete it first")
+                    raise Conflict(f"{'/'.join(new)} already exists", "Choose another name or delete it first")
                 atomic.rename(source, old[-1], target, new[-1])
                 atomic.sync_folder(target)
                 atomic.sync_folder(source)

@@ -63,4 +63,6 @@ def find_folder(source: TranscriptSource, dialect: Dialect) -> str:
 def unknown_format_error(source: TranscriptSource) -> UsageError:
     """Return the error for a transcript that no dialect matches."""
     clients = ", ".join(all_dialects())
-    return UsageError(f"{source.name} is no transcript that we know", f"Known: {clients}; or lines of role and content")
+    return UsageError(
+        f"{source.name} has an unknown transcript format", f"Use a transcript of {clients}, or JSON lines with role and content"
+    )

@@ -175,7 +175,7 @@ class _DocumentReader:
                 wanted = 2 * (len(self._window) - self._position)
             if len(self._window) - self._position > MAX_ITEM_BYTES:
                 problem = f"a message with more than {MAX_ITEM_BYTES:,} characters, or a document that is broken"
-                fix = "What stands before it has been kept; split the file or repair it"
+                fix = "The part before it was imported. Split or repair the file and run it again"
                 raise TooLarge(f"{self._source.name}: {problem}", fix)
             self._read_more()
 
@@ -202,7 +202,10 @@ class _DocumentReader:
         return not self._ended
 
     def _broken_error(self) -> Refused:
-        return Refused(f"{self._source.name} is a broken JSON document", "What could be read has been kept; repair the file")
+        return Refused(
+            f"{self._source.name} is a broken JSON document",
+            "The part before the error was imported. Repair the file and run it again",
+        )
 
 
 def _loads(line: bytes) -> Any:

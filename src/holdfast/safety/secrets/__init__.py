@@ -117,7 +117,7 @@ class _WorkLimit:
     def spend(self, work: int) -> None:
         self._left -= work
         if self._left < 0 and self.seen is not None:
-            raise TooLarge("a text with too many places where a secret may stand", "Split it")
+            raise TooLarge("the text has too many places that could contain a secret", "Split it")
 
 
 def _find_matches(rule: Rule, anchor: str, text: str, lower: str, limit: _WorkLimit) -> Iterator[SecretMatch]:

@@ -6,7 +6,7 @@ and Spanish. Meanings:
 - A weekday alone ("on Tuesday") and "last Tuesday" are the last Tuesday before today, "this Tuesday" is the one of this week,
   "next Tuesday" the first after today. Weeks run from Monday to Sunday.
 - "Last week", "last month", "last year" are the calendar units before the current one; "the past month" and "in the last month"
-  are the month up to today. "Last weekend" is the one before this week. "Last May" and "last summer" are the last to end.
+  are the month up to today. "Last weekend" is the weekend before this week. "Last May" and "last summer" are the last to end.
 - "Two weeks ago" and "two weeks before 5 June" are that day, plus or minus half a unit: three days for weeks, fifteen for
   months, half a year for years, none for days. A couple is 2 to 3, a few 2 to 5, several 3 to 8.
 - Without a year ("in May"), a question means the last that has begun, if the memory has that year; otherwise that of each year
