@@ -242,3 +242,18 @@ def test_no_page_has_a_serious_accessibility_violation(open_console, notes, gate
     console.page.get_by_role("button", name="Sign out").click()
     found["/sign-in"] = console.find_violations(axe)
     assert {path: rules for path, rules in found.items() if rules} == {}
+
+
+def test_no_page_is_wider_than_a_phone(open_console, notes, gateway):
+    console = open_console(viewport={"width": 390, "height": 844})
+    ask = gateway.operator
+    ask("POST", "/v1/facts", {"subject": "Shop", "label": "uses", "value": "[[Redis]]", "project": "demo"})
+    ask("POST", "/v1/files/create", {"path": "/memories/a.md", "file_text": "deploy", "scope": "global"})
+    about = {"key": "deploys", "word": "deploy", "subject": "Shop", "path": "global/files/a.md"}
+    gateway.operator("PUT", f"/v1/notes/project/{'long-key-' * 6}k", {"text": "Words.", "type": "feedback", "project": "demo"})
+    wide = []
+    for path in list_addresses(**about, **fill_pages(gateway, "demo")):
+        assert console.open(path) == 200, path
+        if console.page.evaluate("document.documentElement.scrollWidth") > 390:
+            wide.append(path)
+    assert wide == []

@@ -168,3 +168,13 @@ def test_hostile_texts_do_nothing_in_the_review(open_console, gateway):
     console.page.wait_for_load_state("networkidle")
     console.check_nothing_happened()
     assert console.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_key_before_a_note_has_the_focus_decides_nothing(open_console, waiting, gateway):
+    before = keys_waiting(gateway)
+    console = open_console()
+    console.open("/ui/review")
+    console.page.keyboard.press("r")
+    assert console.page.evaluate("document.activeElement.hasAttribute('data-note')")
+    assert keys_waiting(gateway) == before
+    console.check_nothing_happened()

@@ -12,7 +12,11 @@
     current = Math.max(0, Math.min(position, cards.length - 1));
     cards[current].focus();
   };
-  const press = (selector) => cards[current]?.querySelector(selector)?.click();
+  // Before a note has the focus, a key only shows which note it would decide.
+  const press = (selector) => {
+    if (current < 0) show(0);
+    else cards[current]?.querySelector(selector)?.click();
+  };
   const box = (card) => card.querySelector("input[type=checkbox]");
 
   const countSelected = () => {
