@@ -248,9 +248,11 @@ def test_storing_many_goes_on_with_archived_notes_too(archived):
 def test_a_fact_in_an_archived_note_is_still_stated_and_setting_it_again_closes_it(archived):
     (fact,) = archived.facts("Harbour")
     assert (fact.value, fact.archived) == ("9 m", True)
+    assert archived.facts("k") == [fact]  # by the key of its note
     set_ = archived.fact("Harbour", "depth", "11 m", on="2026-07-01")
     assert [one.value for one in set_.retired] == ["9 m"]
     assert [(one.value, one.archived) for one in archived.facts("Harbour")] == [("11 m", False)]
+    assert [one.value for one in archived.facts("k")] == ["11 m"]
 
 
 def test_an_archived_note_whose_key_is_in_use_again_stays_in_the_archive_and_out_of_answers(archived):

@@ -63,8 +63,10 @@ def test_a_note_from_a_turn_names_its_source(person, gateway):  # noqa: F811
 
 
 def test_a_session_is_forgotten_and_comes_back(person):
-    gone = person.send_form(person.get(SESSION), f"{SESSION}/forget")
+    page = person.get(SESSION)
+    gone = person.send_form(page, f"{SESSION}/forget")
     assert gone.status == 303 and person.get(SESSION).status == 404
+    assert person.send_form(page, f"{SESSION}/forget").status == 404  # it is forgotten already
     listed = person.get(gone.headers["location"])
     assert person.send_form(listed, f"{SESSION}/restore").status == 303
     assert person.get(SESSION).status == 200
