@@ -61,4 +61,5 @@ def test_other_roles_may_not_read_the_audit(any_gateway):
     any_gateway.add_role("reader", ["agent.memory.read"], ("agent",))
     browser = WebClient(any_gateway.port)
     browser.sign_in(any_gateway.agent("reader", "reader").token)
-    assert "may not" in browser.get("/ui/audit").text and browser.get("/ui/audit").status == 403
+    refused = browser.get("/ui/audit")
+    assert refused.status == 403 and 'role="alert"' in refused.text and "audit.read" in refused.text

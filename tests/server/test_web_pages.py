@@ -185,6 +185,15 @@ def test_a_text_of_an_agent_that_is_brought_back_stays_the_word_of_an_agent(pers
     assert after["text"] == "We deploy at noon." and (after["source"]["trust"] or after["source"]["origin"]) == "agent"
 
 
+def test_a_text_from_the_web_that_is_brought_back_waits_for_review_again(person, operator):
+    operator("PUT", "/v1/notes/project/deploys", {"text": "The web says noon.", "origin": "web", "project": "demo"})
+    page = person.get(f"{NOTE}/edit")
+    person.send_form(page, f"{NOTE}/edit", text="We deploy at one.", type="feedback", tags="")
+    assert not current(operator)["quarantined"]
+    assert revert(person, "1").status == 303
+    assert current(operator)["text"] == "The web says noon." and current(operator)["quarantined"]
+
+
 def test_of_two_edits_the_second_is_shown_the_conflict_and_loses_nothing(person, operator):
     page = person.get(f"{NOTE}/edit")
     operator("PUT", "/v1/notes/project/deploys", {"text": "Changed meanwhile.", "project": "demo"})

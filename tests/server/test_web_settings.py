@@ -81,8 +81,8 @@ def test_a_value_that_does_not_fit_is_refused_and_stays_in_its_field(gateway, pe
 
 def test_what_weakens_security_or_moves_the_store_is_changed_at_the_machine(gateway, person, operator):
     names = (
-        "store.url", "serve.trusted_proxies", "serve.rate", "serve.body_bytes", "quota.notes", "trust.quarantine", "gateway.token",
-        "audit.mode", "search.key", "github.token",
+        "store.url", "serve.trusted_proxies", "serve.rate", "serve.body_bytes", "quota.notes", "trust.quarantine",
+        "gateway.token", "audit.mode", "search.key", "github.token",
     )  # fmt: skip
     for name in names:
         assert f"<code>holdfast config {name} VALUE</code>" in person.get(PATH).text, name

@@ -7,23 +7,19 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from holdfast.api.memory import context_of
-from holdfast.server.models import ScopedRequest
-from holdfast.server.route import ALL_SCOPES, READ, AuthorizedRequest, Route
+from holdfast.server.models import Everywhere, ScopedRequest
+from holdfast.server.route import ALL_SCOPES, READ, AuthorizedRequest, Route, check_everywhere
 from holdfast.verbs.activity import Activity, get_activity
 
 
 class GetActivity(ScopedRequest, kw_only=True):
     days: Annotated[int, Meta(description="Number of days, including today.", ge=1, le=365)] = 30
-    everywhere: Annotated[
-        bool, Meta(description="Include every agent, project and session. Operator only; also needs `agents.manage`.")
-    ] | UnsetType = UNSET  # fmt: skip
+    everywhere: Everywhere | UnsetType = UNSET
 
 
 def show_activity(request: AuthorizedRequest, params: GetActivity) -> Activity:
-    everywhere = params.everywhere is True
-    if everywhere:
-        request.gate.allow(request.caller, "agents.manage", route=request.route.name, request=request.id)
-    return get_activity(context_of(request.memory), params.days, everywhere)
+    check_everywhere(request, params.everywhere is True)
+    return get_activity(context_of(request.memory), params.days, params.everywhere is True)
 
 
 ROUTES = (

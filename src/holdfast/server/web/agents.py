@@ -92,8 +92,7 @@ async def _change_grant(visit: Visit, method: str, done: str) -> Response:
 
 async def get_roles(visit: Visit) -> Response:
     found = await visit.call("GET /roles")
-    roles = [one if isinstance(one, dict) else one.as_dict() for one in found["roles"]]
-    return await visit.render("roles.html", roles=roles, broken=found["broken"])
+    return await visit.render("roles.html", roles=found["roles"], broken=found["broken"])
 
 
 def _name(visit: Visit) -> str:

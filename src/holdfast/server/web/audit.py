@@ -36,13 +36,12 @@ async def get_audit(visit: Visit) -> Response:
 async def post_verify(visit: Visit) -> Response:
     """Compute the hash of every row again and show the result."""
     verdict = await visit.call("GET /audit/verify")
-    return await visit.render("audit-verified.html", verdict=verdict if isinstance(verdict, dict) else verdict.as_dict())
+    return await visit.render("audit-verified.html", verdict=verdict)
 
 
-def _describe_row(row: Any) -> dict[str, Any]:
-    found = row if isinstance(row, dict) else row.as_dict()
-    details = {name: value for name, value in found["metadata"].items() if name not in _SHOWN_ALREADY}
-    return {**found, "details": details}
+def _describe_row(row: dict[str, Any]) -> dict[str, Any]:
+    details = {name: value for name, value in row["metadata"].items() if name not in _SHOWN_ALREADY}
+    return {**row, "details": details}
 
 
 PAGES = (Page("GET", "/ui/audit", get_audit), Page("POST", "/ui/audit/verify", post_verify))

@@ -166,11 +166,11 @@ async def post_revert(visit: Visit) -> Response:
 def _reverted_fields(older: dict[str, Any]) -> dict[str, str]:
     """Return until when a version that is brought back is true, and how far it is trusted.
 
-    A text from the web or an import that a person brings back is that person's word, as an edited text is.
+    Bringing a text back does not vouch for it: one from the web or an import waits for review again.
     """
     kept = {"valid_to": older["valid_to"]} if older["valid_to"] and older["valid_to"] > dates.now() else {}
     trust = older["source"]["trust"] or older["source"]["origin"]
-    if trust in AGENT_ORIGINS and trust not in _REVIEWED:
+    if trust in AGENT_ORIGINS:
         kept["origin"] = trust
     return kept
 
