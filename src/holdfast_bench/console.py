@@ -18,9 +18,17 @@ from holdfast_bench.floors import TextGenerator
 from holdfast_bench.load import start_gateway
 from holdfast_bench.processes import compile_bytecode, make_progress_printer, temporary_folder
 
-_SETTINGS = "[serve]\nrate = 0\n"  # the bench sends more requests than a person
+# The bench sends more requests than a person. Without an embedder a recall is fastest, which is the hardest case for its page.
+_SETTINGS = '[serve]\nrate = 0\n[search]\nembedder = "none"\n'
 _ROUNDS = 15
 _PAGE_TARGET, _SEARCH_TARGET = 3.0, 2.0
+_VERSIONS = 20  # of the note whose page is measured
+_LISTED = 60  # forgotten notes, notes that wait for review, and sessions: more than a page of each
+_TURNS = 60
+_SESSION = "session-7"
+_WAITING = "waiting"
+_QUERY_CHARS = 400  # of the note that similar ones are looked for
+_LIVE = {"HX-Request": "true"}
 _KEY = "note-7"
 _NOTE_PAGE, _NOTE_CALL = f"/ui/notes/project/bench/{_KEY}", f"/v1/notes/project/{_KEY}"
 
@@ -60,11 +68,11 @@ def run(notes: tuple[int, ...], as_json: bool) -> int:
         for number in notes:
             home = base / f"home-{number}"
             print_progress(f"importing {number:,} notes")
-            queries = _fill(home, number)
+            texts = _fill(home, number)
             token = _make_token(home)
             with start_gateway(str(home), 1) as (address, _):
                 print_progress(f"measuring at {number:,} notes")
-                rows += _measure(_Client(address[1], token), queries, number)
+                rows += _measure(_Client(address[1], token), texts, number)
     _print_report(rows, as_json)
     return 0
 
@@ -79,49 +87,102 @@ def _make_token(home: Path) -> str:
 
 
 def _fill(home: Path, notes: int) -> list[str]:
-    """Store notes in a new home; return queries for them."""
+    """Store notes, and what the other pages show, in a new home; return the texts of the first notes."""
     home.mkdir(0o700)
     (home / "config.toml").write_text(_SETTINGS)
     generator = TextGenerator(1)
     texts = [generator.text() for _ in range(notes)]
     with Memory(str(home), project="bench", cwd=home, origin="user") as memory:
         memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
-        memory.embed()
-    return [generator.query(text) for text in texts[: _ROUNDS * 4]]
+        for version in range(_VERSIONS):
+            memory.store(f"{texts[7]}\n{version}", key=_KEY)
+        memory.store_many([_make_entity(number) for number in range(notes // 20)])
+        for number in range(_LISTED):
+            memory.store(texts[number], key=f"forgotten-{number}", again=True)
+            memory.forget(f"forgotten-{number}")
+            turns = [{"role": "user", "text": f"{generator.text()} {turn}"} for turn in range(_TURNS)]
+            memory.log(turns, session=f"session-{number}", client="bench")
+    with Memory(str(home), project="bench", cwd=home) as agent:
+        notes_of_web = [
+            {"text": f"{text} {_WAITING}", "key": f"{_WAITING}-{number}"} for number, text in enumerate(texts[:_LISTED])
+        ]
+        agent.store_many([{**note, "origin": "web"} for note in notes_of_web])
+    return texts[: _ROUNDS * 4]
 
 
-def _cases(queries: list[str]) -> list[Case]:
-    """Return the pages to measure. A search as you type asks for the same hits as the recall beside it."""
+def _make_entity(number: int) -> dict[str, object]:
+    """Return a note that states two facts about an entity, of which one links to the entity before it."""
+    text = f"# Entity {number}\n\n- [2026-01-02] owner: [[Entity {number // 2}]]\n- [2026-01-03] status: open\n"
+    return {"text": text, "key": f"entity-{number}"}
+
+
+def _cases(texts: list[str]) -> list[Case]:
+    """Return the pages to measure; `texts` are those of the first notes. A search asks for the same hits as its recall."""
+    generator = TextGenerator(2)
+    queries = [generator.query(text) for text in texts]
 
     def query(round: int) -> str:
         return queries[round % len(queries)]
 
+    def similar(_: int) -> dict[str, object]:
+        return {"query": f"{_WAITING} 3 {texts[3]}"[:_QUERY_CHARS], "limit": 8, "scope": "all", "kind": "note"}
+
     def recall(round: int) -> dict[str, object]:
         return {"query": query(round), "limit": 20, "scope": "all", "explain": True}
 
-    def nothing(_: int) -> None:
-        return None
+    def read(name: str, page: str, call: str, path: str) -> Case:
+        return Case(name, lambda _: page, {}, call, "GET", lambda _: path, lambda _: None)
 
-    live = {"HX-Request": "true"}
+    def search(round: int) -> str:
+        return f"/ui/search?q={quote(query(round))}"
+
+    def brief(_: int) -> dict[str, object]:
+        return {"project": "bench", "explain": True, "remember": False}
+
+    entity, all_notes = quote("Entity 7"), "everywhere=true"
+    turns = quote(f"projects/bench/transcripts/bench/{_SESSION}.jsonl:2-51")
     return [
-        Case("overview", lambda _: "/", {}, "status", "GET", lambda _: "/v1/status", nothing),
-        Case("search", lambda n: f"/ui/search?q={quote(query(n))}", {}, "recall", "POST", lambda _: "/v1/recall", recall),
-        Case(
-            "search as you type", lambda n: f"/ui/search?q={quote(query(n))}", live, "recall", "POST", lambda _: "/v1/recall",
-            recall, _SEARCH_TARGET,
+        read("overview", "/", "status", "/v1/status"),
+        Case("search", search, {}, "recall", "POST", lambda _: "/v1/recall", recall),
+        Case("search as you type", search, _LIVE, "recall", "POST", lambda _: "/v1/recall", recall, _SEARCH_TARGET),
+        read("note", _NOTE_PAGE, "get", f"{_NOTE_CALL}?project=bench"),
+        read("trace of a note", f"{_NOTE_PAGE}/trace", "trace", f"/v1/trace/project/{_KEY}?project=bench"),
+        read("subjects of facts", "/ui/facts", "subjects", "/v1/facts/subjects?scope=all"),
+        read("one subject", f"/ui/facts/subject?name={entity}", "facts", f"/v1/facts?scope=all&history=true&subject={entity}"),
+        read("graph", f"/ui/graph?entity={entity}&depth=2", "graph", f"/v1/graph?scope=all&entity={entity}&depth=2"),
+        read("sessions", "/ui/sessions", "sessions", f"/v1/history/sessions?limit=30&{all_notes}"),
+        read(
+            "turns of a session",
+            f"/ui/sessions/project/bench/bench/{_SESSION}",
+            "history",
+            f"/v1/history?project=bench&of={turns}&before=3&after=3",
         ),
-        Case("note", lambda _: _NOTE_PAGE, {}, "get", "GET", lambda _: f"{_NOTE_CALL}?project=bench", nothing),
+        Case("briefing", lambda _: "/ui/briefing?project=bench", {}, "brief", "POST", lambda _: "/v1/brief", brief),
+        read("review", "/ui/review", "review", f"/v1/review?limit=20&{all_notes}"),
         Case(
-            "trace of a note", lambda _: f"{_NOTE_PAGE}/trace", {}, "trace", "GET",
-            lambda _: f"/v1/trace/project/{_KEY}?project=bench", nothing,
+            "comparison in review",
+            lambda _: f"/ui/review/project/bench/{_WAITING}-3/compare",
+            {},
+            "recall",
+            "POST",
+            lambda _: "/v1/recall",
+            similar,
         ),
-    ]  # fmt: skip
+        read("trash", "/ui/trash", "trash", f"/v1/trash?limit=50&part=trash&{all_notes}"),
+        read("archive", "/ui/archive", "notes", f"/v1/notes?limit=50&archived=true&{all_notes}"),
+        read("receipts", "/ui/receipts", "receipts", "/v1/receipts?limit=50"),
+        read("agents", "/ui/agents", "agents", "/agents?limit=25"),
+        read("roles", "/ui/roles", "roles", "/roles"),
+        read("audit", "/ui/audit", "audit", "/audit?limit=50"),
+        read("settings", "/ui/settings", "settings", "/v1/settings"),
+        read("traffic", "/ui/traffic", "traffic", "/traffic"),
+    ]
 
 
-def _measure(client: _Client, queries: list[str], notes: int) -> list[Ratio]:
+def _measure(client: _Client, texts: list[str], notes: int) -> list[Ratio]:
     client.sign_in()
     rows = []
-    for case in _cases(queries):
+    for case in _cases(texts):
         pages, calls = [], []
         for round in range(_ROUNDS + 2):
             calls.append(client.time_call(case.method, case.path(round), case.body(round)))
