@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 _USAGE = """usage: holdfast hook CLIENT EVENT
 
-Run by the client, which tells on stdin what happened; `holdfast install CLIENT` sets that up. EVENT is the client's own name
-of the event, or start, prompt, compact, stop, end."""
+Called by the client, with the event as JSON on stdin; `holdfast install CLIENT` sets this up. EVENT is the client's name of
+the event, or start, prompt, compact, stop or end."""
 _STDIN_BYTES = 10 * 1024 * 1024
-_NO_OBJECT = "no JSON object"
+_NO_OBJECT = "not a JSON object"
 _EVENT_SECONDS = {"end": 2.5, "stop": 10.0, "compact": 10.0}  # time limit of a hook; one client allows 3 s for an end
 _MAX_SECONDS = 10.0
-_TOO_LONG = "it took too long", "Once is no matter; if it goes on, see what keeps this machine or the disk of the home busy"
+_TOO_LONG = "the hook took too long", "If it happens often, find out what keeps this machine or the disk of the home busy"
 _LOCK_SECONDS = 1  # how long to wait for other processes
 _RESIDENT_SECONDS = 2.0  # how long to wait for the resident process
 
 
 class _TimedOut(BaseException):
-    """The time is up. Not an `Exception`, so that no handler on the way catches it."""
+    """The time limit has passed. Not an `Exception`, so that no handler on the way catches it."""
 
 
 class _Deadline:
@@ -86,11 +86,15 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
     try:
         data, problem = _read_event()
         if problem:
-            _log_failure(home, name, event, f"what the client told on stdin is {problem}", "Update the client, or report it")
+            _log_failure(home, name, event, f"the input on stdin is {problem}", "Update the client, or report this as a bug")
         hook_input = client.parse_input(event, data)
         if not hook_input.event and event not in client.events:
             _log_failure_once(
-                home, name, event, "this client has no such event that we know", "Take this hook out of its settings"
+                home,
+                name,
+                event,
+                "Holdfast does not know this event of the client",
+                "Remove this hook from the settings of the client",
             )
         if hook_input.event in _EVENT_SECONDS:
             deadline.set(_EVENT_SECONDS[hook_input.event])
@@ -105,7 +109,7 @@ def _run(name: str, event: str, home: str | None, deadline: _Deadline) -> str:
 
 
 def _handle(client: Client, hook_input: HookInput, home: str | None) -> str:
-    """Return what the model should know; mostly nothing."""
+    """Return the text to show the model, which is usually empty."""
     if not hook_input.event or (hook_input.event == "start" and hook_input.source == "resume"):
         return ""
     from holdfast import config
@@ -129,7 +133,7 @@ def _run_steps(client: Client, hook_input: HookInput, settings: Config) -> str:
 
 
 def _select_steps(client: Client, hook_input: HookInput, settings: Config) -> list[str]:
-    """Return the steps of an event; mostly none, and then nothing is opened."""
+    """Return the steps of an event; usually none, and then nothing is opened."""
     if hook_input.event == "prompt":
         return ["prompt"] if "prompt" in client.injects and _strip_prompt(hook_input.prompt) else []
     late = "prompt" in client.injects and "start" not in client.injects  # the briefing comes with the first prompt
@@ -205,7 +209,7 @@ def _capture(context: Context, client: Client, hook_input: HookInput) -> str:
                 context, hook_input.transcript, client=client.name, scope="project", written=client.transcripts, kept="live"
             )
         except (Refused, UsageError):  # its message may quote the transcript
-            fix = "Update Holdfast and the client, or switch capture off: `holdfast config hooks.capture false`"
+            fix = "Update Holdfast and the client, or switch capture off with `holdfast config hooks.capture false`"
             raise Trouble("the transcript that the client names cannot be read", fix) from None
     return ""
 
@@ -240,7 +244,7 @@ def _open_context(client: Client, hook_input: HookInput, settings: Config) -> Co
         if not settings.project:  # the folder that this hook runs in need not be the agent's
             from holdfast.errors import Trouble
 
-            raise Trouble("the folder that the client names is not there", "Start the client in a folder that is there")
+            raise Trouble("the folder that the client names does not exist", "Start the client in a folder that exists")
         folder = "."
     from holdfast.base.ids import digest, is_name
     from holdfast.context.caller import Context
@@ -323,7 +327,7 @@ def _strip_prompt(prompt: str) -> str:
 
 
 def _print(text: str) -> None:
-    """Write the output as UTF-8, whatever the locale says."""
+    """Write the output as UTF-8, whatever the locale is."""
     if text and sys.stdout is not None:
         sys.stdout.flush()
         data = text.encode("utf-8", "replace")
@@ -349,7 +353,7 @@ def _describe(error: BaseException) -> tuple[str, str]:
     name, trace, where = type(error).__name__, error.__traceback__, ""
     while trace is not None:
         where, trace = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}", trace.tb_next
-    fix = error.fix if isinstance(error, HoldfastError) and error.fix else "Run `holdfast doctor`, and report this"
+    fix = error.fix if isinstance(error, HoldfastError) and error.fix else "Run `holdfast doctor`, and report this as a bug"
     return f"{name} at {where}", fix
 
 

@@ -192,7 +192,7 @@ class Cleared(int):
 
 
 class Receipt(Record):
-    """The result of a purge: what was removed, how that was verified, and what could not be reached."""
+    """The result of a purge: what was deleted, how that was verified, and what could not be reached."""
 
     key: str
     scope: Scope | None
@@ -235,7 +235,7 @@ class Hit(TextRecord):
     quarantined: bool = False
     weak: bool = False  # it has words in common with the query, but probably does not answer it
     name: str | None = None  # from the frontmatter of a file; of a note, the key that a platform stored it under
-    description: str | None = None  # likewise
+    description: str | None = None  # as for `name`
     archived: bool = False
 
 
@@ -323,7 +323,7 @@ class Turn(TextRecord):
 
     @property
     def spoken_by(self) -> str:
-        """Return who spoke, for a reader; a claim of an agent is shown as one."""
+        """Return the speaker, for a reader; a claim of an agent is shown as a claim."""
         return describe_speaker(self.speaker or self.role, self.agent)
 
 
@@ -357,7 +357,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def describe_speaker(speaker: str, agent: str | None) -> str:
-    """Return who spoke a turn; of one that an agent sent with its token, the agent and what it claims."""
+    """Return the speaker of a turn; for a turn that an agent sent with its token, the agent and the speaker it claims."""
     return f"agent {agent} as {speaker}" if agent else speaker
 
 
@@ -375,6 +375,6 @@ def parse_tags(tags: str | list[str] | tuple[str, ...] | set[str] | None) -> tup
             Template(field("tags"), f" must be a list or a comma string, not {type(tags).__name__}"), "Give a list of words"
         )
     if not all(isinstance(tag, str | int) and not isinstance(tag, bool) for tag in tags):
-        raise UsageError("a tag that is no word", "Give a list of words")
+        raise UsageError("a tag must be a string", "Give a list of strings")
     parts = tags.split(",") if isinstance(tags, str) else [piece for tag in tags for piece in str(tag).split(",")]
     return tuple(dict.fromkeys(trimmed for part in parts if (trimmed := " ".join(part.split()))))

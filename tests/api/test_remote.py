@@ -567,7 +567,7 @@ def test_an_import_that_ctrl_c_ends_says_how_many_the_gateway_has_surely_kept(ga
         assert running.returncode == 130, (out, err)
         assert [one.split("?")[0].split()[1] for one in line.seen] == ["/v1/notes", "/v1/import", "/v1/import"]
         told = json.loads(out) if words else {"message": err.decode(), "fix": err.decode(), "stored": 500}
-        assert told["stored"] == 500 and "1,200 notes were imported: 500 of them are surely kept" in told["message"]
+        assert told["stored"] == 500 and "1,200 notes were imported: 500 of them are stored" in told["message"]
         assert "Run it again" in told["fix"] and (not err if words else not out) and b"Traceback" not in err
         again = subprocess.run([*command, "--json"], capture_output=True, env=environment, timeout=120)
     counts = json.loads(again.stdout)
@@ -684,7 +684,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_the_token_is_se
 
         thread = threading.Thread(target=listen)
         thread.start()
-        with pytest.raises(Unreached, match="who it is"):
+        with pytest.raises(Unreached, match="TLS certificate"):
             Memory(f"https://127.0.0.1:{server.getsockname()[1]}", token="hf_x", project="demo").recall("x")
         thread.join(60)
     assert b"".join(heard) == b""
@@ -756,7 +756,7 @@ def test_the_commands_ask_the_gateway(command, gateway, tmp_path):
     assert command("file", "create", "a.md", "text", "--project", "demo") is not None
     assert command("file", "view", "a.md", "--project", "demo").strip() == "text"
     assert command("scaffold", "continuity", *here)["created"]
-    assert "each line shows its scope" in command("boot", "--project", "demo")
+    assert "each section shows its scope" in command("boot", "--project", "demo")
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "content": "said elsewhere", "session": "s7"}\n')
     assert command("import-history", "chat.jsonl", *here)[0]["added"] == 1
     assert command("forget", "--session", "s7", *here)["deleted"]
@@ -787,7 +787,7 @@ def test_the_address_and_the_token_may_come_from_elsewhere(command, gateway, tmp
     ids=" ".join,
 )  # fmt: skip
 def test_what_is_about_a_machine_says_so(command, tmp_path, words):
-    assert "about the machine" in command(*words, "--json", code=2)["message"]
+    assert "only on this machine's home" in command(*words, "--json", code=2)["message"]
     assert not (tmp_path / "here").exists()
 
 

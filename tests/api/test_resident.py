@@ -27,7 +27,7 @@ def staying(home, memory, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "resident", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
-    assert "answering" in process.stderr.readline()
+    assert "answering recalls" in process.stderr.readline()
     yield process
     process.send_signal(signal.SIGINT)
     process.wait(60)
@@ -93,7 +93,7 @@ def test_nonsense_gets_an_error_and_it_goes_on(home, staying, sent):
 
 
 def test_a_second_one_is_refused(home, staying, open_memory):
-    with pytest.raises(Busy, match="another process"):
+    with pytest.raises(Busy, match="another resident process"):
         Resident(str(home), open_memory).serve()
 
 
@@ -113,7 +113,7 @@ def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeyp
     words = [sys.executable, "-m", "holdfast", "resident", "--home", str(home)]
     staying = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
-        assert "answering" in staying.stderr.readline()
+        assert "answering recalls" in staying.stderr.readline()
         assert "no embedder" in recall(str(home), {"project": "demo"}, {"query": "harbour"}).reason
         settings.write_text('[search]\nembedder = "static"\n')
         told = recall(str(home), {"project": "demo"}, {"query": "harbour"})

@@ -183,7 +183,7 @@ def test_options_are_parsed(monkeypatch, capsys):
     assert main(["bench", "context", "a", "--situation", "both"]) == 0
     assert given == [context.Options((Path("a"), Path("b")), ("hybrid",), True, True), context.Options((Path("a"),))]
     assert main(["bench", "context", "a", "--situation", "semantic"]) == 2
-    assert "One of: keyword, hybrid, both" in capsys.readouterr().err
+    assert "Use one of: keyword, hybrid, both" in capsys.readouterr().err
 
 
 def test_a_large_project_needs_other_files(corpus, capsys):

@@ -180,7 +180,7 @@ def test_role_check_names_file_and_line_and_exits_1(holdfast, home, tmp_path):
     (home / "roles" / "librarian.yaml").write_text("name: [\n")
     assert holdfast("role", "check").code == 1
     assert holdfast("doctor").code == 1
-    assert "means nothing" in holdfast("doctor").out
+    assert "is not valid" in holdfast("doctor").out
 
 
 # --- audit ------------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_audit_verify_reports_changes_and_compares_a_known_head(holdfast, home):
     assert f"head {head}" in said.out
     assert holdfast("audit", "verify", "--known", head).code == 0
     other = f"2:{'0' * 64}"
-    assert "row 2 is not the one that the head you gave names" in holdfast("audit", "verify", "--known", other).out
+    assert "row 2 does not match the head you gave" in holdfast("audit", "verify", "--known", other).out
     db = apsw.Connection(f"{home}/ledger.db")
     db.execute("UPDATE audit SET metadata = '{}' WHERE number = 2").fetchall()
     db.close()

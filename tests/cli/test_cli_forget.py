@@ -24,7 +24,7 @@ def test_forget_moves_to_the_trash_and_restore_brings_back(holdfast):
 @pytest.mark.promise("N10")
 def test_forget_of_a_missing_note_exits_1(holdfast):
     said = holdfast("forget", "nothing")
-    assert (said.code, said.out) == (1, "there is no note nothing; nothing was forgotten\n")
+    assert (said.code, said.out) == (1, "no note nothing; nothing was forgotten\n")
     assert holdfast("forget", "nothing", "--json").json["deleted"] is False
     assert holdfast("purge", "nothing", "--yes", "--json").json["deleted"] is False
     assert holdfast("purge", "nothing", "--yes").code == 1
@@ -101,7 +101,7 @@ def test_purge_asks_only_if_there_is_a_note(holdfast):
     assert holdfast("purge", "k", "--scope", "session", "--json").json["error"] == "no_scope"
     assert holdfast("purge", "k", "--scope", "moon", "--json").json["error"] == "usage"
     said = holdfast("purge", "k")
-    assert (said.code, said.out) == (1, "there is no note k; nothing was purged\n")
+    assert (said.code, said.out) == (1, "no note k; nothing was purged\n")
     holdfast("store", "text", "--key", "k")
     holdfast("forget", "k")
     assert (holdfast("purge", "k").code, holdfast("restore", "k").code, holdfast("purge", "k").code) == (3, 0, 3)

@@ -97,7 +97,7 @@ HAND_MADE = {
 NO_IMPORT_TAKES = {
     "h7.md": (b"", "empty content"), "spaces.md": (b" \n\n", "empty content"), "nul.md": (b"a\0b", "a NUL byte"),
     "big.md": (b"x" * 70_000, "a note may have 65,536 bytes"),
-    "tagged.md": (b"---\ntags: [" + b"t" * 101 + b"]\n---\ntext\n", "a tag may have 100 characters"),
+    "tagged.md": (b"---\ntags: [" + b"t" * 101 + b"]\n---\ntext\n", "a tag can have at most 100 characters"),
     "over.md": (b"---\nvalid_to: 2020-01-01\n---\ntext\n", "is not after valid_from"),
 }  # fmt: skip
 
@@ -322,12 +322,12 @@ def test_null_and_empty_lists_count_as_not_given(holdfast):
 
 
 def test_a_key_that_is_a_number_is_rejected(memory, gateway):
-    with pytest.raises(Refused, match="note 1: a key is a text, not a number"):
+    with pytest.raises(Refused, match="note 1: a key must be a string, not a number"):
         memory.store_many([{"text": "x", "key": 5}])
-    with pytest.raises(Refused, match="a key is a text, not a list"):
+    with pytest.raises(Refused, match="a key must be a string, not a list"):
         memory.get(["k"])
     said = gateway.operator("POST", "/v1/import?scope=agent", raw=b'{"text": "x", "key": 5}\n', Content_Type=LINES)
-    assert (said.code, said.json["detail"]) == ("invalid_key", "line 1: a key is a text, not a number")
+    assert (said.code, said.json["detail"]) == ("invalid_key", "line 1: a key must be a string, not a number")
 
 
 @pytest.mark.parametrize("why", [why for why, (_, code) in WRONG.items() if code in ("usage", "invalid_key", "invalid_text")])

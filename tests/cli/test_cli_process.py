@@ -72,7 +72,10 @@ def test_ctrl_c_prints_no_traceback_and_with_json_one_document(program, tmp_path
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
     assert running.returncode == 130
-    message, fix = "interrupted; all, some or none of it may be stored", "Run it again; what is stored already is not stored twice"
+    message, fix = (
+        "interrupted; all, some or none of it may be stored",
+        "Run it again; what is stored already is not stored twice",
+    )
     if words:
         said = {"error": "interrupted", "message": message, "fix": fix, "exit_code": 130}
         assert (json.loads(out), err) == (said, b"")
@@ -111,7 +114,9 @@ def test_every_interrupted_command_says_what_to_do(monkeypatch, holdfast, comman
 def test_an_interrupted_answer_may_have_lost_the_token(command):
     said = error_report.describe_interrupt(command, KeyboardInterrupt(), answered=True)
     assert "may have been created" in said.message and "agent rotate" in said.fix
-    assert error_report.describe_interrupt("store", KeyboardInterrupt(), answered=True).fix == "There is no need to run it again"
+    assert (
+        error_report.describe_interrupt("store", KeyboardInterrupt(), answered=True).fix == "There is no need to run it again"
+    )
 
 
 def test_every_changing_command_exists():
@@ -133,7 +138,12 @@ def test_an_import_interrupted_while_reading_has_imported_nothing(program, tmp_p
     with open(pipe, "wb"):
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
-    said = {"error": "interrupted", "message": "interrupted before anything was imported", "fix": "Run it again", "exit_code": 130}
+    said = {
+        "error": "interrupted",
+        "message": "interrupted before anything was imported",
+        "fix": "Run it again",
+        "exit_code": 130,
+    }
     assert running.returncode == 130
     if words:
         assert (json.loads(out), err) == ({**said, "stored": 0}, b"")
@@ -172,9 +182,15 @@ def test_an_interrupt_during_the_answer_is_reported_on_stderr(holdfast, monkeypa
     holdfast("store", "text", "--key", "k")
     monkeypatch.setattr("holdfast.cli.runner._load_handler", lambda _: lambda call: call.answer({}, print) or interrupted(call))
     said = holdfast("list", "--json")
-    assert (said.code, said.json, said.err) == (130, {}, "holdfast: interrupted; the output may be incomplete\n  Run it again\n")
+    assert (said.code, said.json, said.err) == (
+        130,
+        {},
+        "holdfast: interrupted; the output may be incomplete\n  Run it again\n",
+    )
     said = holdfast("store", "text", "--json")
-    assert said.err == "holdfast: interrupted; it is done, but the output may be incomplete\n  There is no need to run it again\n"
+    assert (
+        said.err == "holdfast: interrupted; it is done, but the output may be incomplete\n  There is no need to run it again\n"
+    )
 
 
 def test_invalid_utf8_is_rejected_as_an_argument_and_kept_in_a_file(program, home):

@@ -52,7 +52,7 @@ from holdfast.cli.command_table import COMMANDS
         (["recall"], "an empty query"),
         (["recall", "x", "--as-of", "soon"], "Write a day"),
         (["store", "x", "--scope", "moon"], "Use one of: session, project"),
-        (["completion", "tcsh"], "One of: bash, zsh, fish"),
+        (["completion", "tcsh"], "Use one of: bash, zsh, fish"),
         ([], "holdfast --help"),
     ],
 )

@@ -601,7 +601,7 @@ def test_the_skill_of_the_gateway_is_installed_only_where_there_is_one(run, tmp_
     assert skill.exists()
     monkeypatch.delenv("HOLDFAST_URL")
     run("install", "qwen", "--yes")
-    assert "all is well" in run("doctor")
+    assert "no problems" in run("doctor")
     run("uninstall", "qwen", "--yes")
     assert not skill.parent.exists()
 
@@ -639,7 +639,7 @@ def test_alone_with_yes_it_does_all_it_can_and_says_what_failed(run, tmp_path):
 def test_alone_an_uninstall_takes_everything_out(run, tmp_path):
     before = run.settings.read_bytes()
     (tmp_path / "AGENTS.md").write_text("# Mine\n")
-    assert "nothing is installed" in run("uninstall")
+    assert "Nothing is installed." in run("uninstall")
     run("install", "qwen", "--yes")
     run("install", "generic", "--yes")
     assert "--yes" in run("uninstall", code=3)
@@ -664,7 +664,7 @@ def test_a_place_that_is_none_is_told_with_those_there_are(run):
 def test_the_path_of_no_clients_plugin_says_which_there_are(run):
     said = run("path", "plugin", code=2)
     assert "`holdfast path plugin CLIENT`, with one of: claude-code, codex," in said
-    assert "besides notes" not in said
+    assert "Other names are" not in said
     run("store", "How we package it.", "--key", "plugin", "--project", "demo")
     assert run("path", "plugin", "--project", "demo").endswith("/notes/plugin.md\n")
 
@@ -691,4 +691,4 @@ def test_the_memory_that_claude_keeps_itself_can_live_on_our_shelf(run, tmp_path
     run("uninstall", "claude-code", "--yes")
     assert not local.exists()
     assert Path(folder, "MEMORY.md").exists()
-    assert "no memory of its own" in run("install", "qwen", "--auto-memory", "--yes", code=2)
+    assert "no setting for the folder of its own memory" in run("install", "qwen", "--auto-memory", "--yes", code=2)

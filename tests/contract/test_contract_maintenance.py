@@ -192,7 +192,7 @@ def test_everything_a_source_touched_is_forgotten_at_once(any_memory, person):
     assert len(any_memory.list()) == 3
     person.forget_source(URL)
     assert [note.key for note in any_memory.list()] == ["other"]
-    with pytest.raises(Refused, match="a person took"):
+    with pytest.raises(Refused, match="a person removed"):
         any_memory.restore("second")
     assert person.restore("second").text == "which means"
 

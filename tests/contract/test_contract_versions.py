@@ -244,7 +244,7 @@ def test_doctor_reports_missing_versions_and_files_without_a_note(painted, perso
     store = painted._context.store
     content = store.read_file(SCOPE.folder, "history", name)
     store.replace_file(SCOPE, "history", name, content.data.split(b"## ", 2)[0] + b"## ", content.file_id)
-    assert "are in no history file" in "".join([one.message for one in person.check() if one.code == "history"])
+    assert "are missing" in "".join([one.message for one in person.check() if one.code == "history"])
     store.erase_file(SCOPE, "notes", "door.md")
     assert "belongs to no note" in "".join([one.message for one in person.check() if one.code == "history"])
 

@@ -273,7 +273,7 @@ def test_a_start_is_explained_note_by_note(open_memory, clock):
     memory.store("To come.", key="future", valid_from="2027-01-01")
     why = reasons(memory.brief(explain=True))
     assert why["project/pinned"] == (True, "shown whole: pinned, updated 2026-05-01")
-    assert why["project/past"] == (False, "over since 2021-01-01")
+    assert why["project/past"] == (False, "ended on 2021-01-01")
     assert why["project/future"][0] and "not true before 2027-01-01" in why["project/future"][1]
     assert not why["project/k11"][0] and "listed by title" in why["project/k11"][1]
     assert why["project/k0"] == (True, "shown whole: among the most useful notes, updated 2026-05-01")
@@ -298,11 +298,11 @@ def test_a_prompt_is_explained_note_by_note(session):
     session.brief(prompt="we deploy on tuesdays?")
     session.store("Deploy windows are short.", key="windows")
     why = reasons(session.brief(prompt="when do we deploy?", explain=True))
-    assert why["project/windows"][0] and re.fullmatch(r"bears on the prompt \(score [1-9e.0-]+\)", why["project/windows"][1])
+    assert why["project/windows"][0] and re.fullmatch(r"matches the prompt \(score [1-9e.0-]+\)", why["project/windows"][1])
     told, reason = why["project/deploys"]
-    assert not told and reason.startswith("shown to this session already (score ")
-    assert why["project/testing"] == (False, "does not bear on the prompt")
-    assert why["project/past"] == (False, "over since 2021-01-01")
+    assert not told and reason.startswith("this session was already shown it (score ")
+    assert why["project/testing"] == (False, "does not match the prompt")
+    assert why["project/past"] == (False, "ended on 2021-01-01")
 
 
 @pytest.mark.parametrize("words", [("--cap", "10"), ("--cap", "9001"), ("--again",)])
@@ -315,8 +315,8 @@ def test_the_command_line_explains(memory, home):
     memory.store("We deploy on Tuesdays.", key="deploys")
     memory.store("Use pytest.", key="testing")
     done = command(home, "--prompt", "when do we deploy?", "--explain")
-    assert "project/deploys  bears on the prompt" in done.stdout
-    assert "project/testing  does not bear on the prompt" in done.stdout and "1 note of 2" in done.stderr
+    assert "project/deploys  matches the prompt" in done.stdout
+    assert "project/testing  does not match the prompt" in done.stdout and "1 note of 2" in done.stderr
     assert json.loads(command(home, "--explain", "--json").stdout)["why"][0]["told"] is True
     assert "Tuesdays" in command(home, "--prompt", "when do we deploy?").stdout
 

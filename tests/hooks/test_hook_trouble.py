@@ -117,7 +117,7 @@ def test_a_client_that_never_finishes_telling_is_not_waited_for(home, folder, de
 @pytest.mark.parametrize("client", ["claude", "nobody", "../../x", "os", "shape", "claude_code", "__init__", "CODEX", "é"])
 def test_a_client_that_we_do_not_know_is_noted(hook, deploys, home, client):
     assert hook(client, "SessionStart") == ""
-    assert len(log(home)) == 1 and "no client" in log(home)[0].message
+    assert len(log(home)) == 1 and "unknown client" in log(home)[0].message
 
 
 def test_called_otherwise_it_says_how_and_leaves_with_0(home):
@@ -309,7 +309,7 @@ def test_an_event_that_we_do_not_know_is_noted_once(hook, deploys, home):
     for _ in range(3):
         assert hook("claude-code", "TeaTime") == ""
     (mishap,) = log(home)
-    assert mishap.event == "TeaTime" and "no such event" in mishap.message and mishap.fix
+    assert mishap.event == "TeaTime" and "does not know this event" in mishap.message and mishap.fix
 
 
 def test_too_much_on_stdin_is_said_as_that(hook, deploys, home):
@@ -333,7 +333,7 @@ def test_a_folder_that_is_not_there_is_not_taken_for_the_one_the_hook_runs_in(ho
     note("The secret of where the hook runs: deploy on Tuesdays.", "deploys", where=folder.parent)
     assert hook("claude-code", event, cwd=str(folder / "gone"), prompt="when do we deploy?") == ""
     (mishap,) = log(home)
-    assert "folder" in mishap.message and "not there" in mishap.message
+    assert "folder" in mishap.message and "does not exist" in mishap.message
     named = {"HOLDFAST_PROJECT": "demo"}
     with Memory(home, project="demo") as memory:
         memory.store("We deploy on Mondays.", key="deploys")

@@ -317,7 +317,7 @@ def test_a_file_that_is_no_transcript_is_told_and_its_turns_are_found(memory, fi
     file.write_bytes(b'{"id": "x", "role": "user", "text": "the seagull sleeps"}\n')
     assert memory._context.refresh((SCOPE,)) == ""
     assert memory._context.index.find_problems((SCOPE,)) == [
-        FileProblem(SCOPE, "transcripts", "c/s.jsonl", "its first line is not a transcript's")
+        FileProblem(SCOPE, "transcripts", "c/s.jsonl", "its first line is not the header of a transcript")
     ]
 
 

@@ -69,7 +69,7 @@ def test_the_server_teaches_when_to_recall_what_to_keep_and_what_not(start):
     for word in ("Recall", "Store", "Do not store", "global", "session", "agent", "feedback", "reference", "secrets", "folder"):
         assert word in taught
     shown = {tool.name: tool.description for tool in TOOLS}
-    assert "Not:" in shown["memory_store"] and "Example" in shown["memory_store"]
+    assert "Do not store:" in shown["memory_store"] and "Example" in shown["memory_store"]
     assert "start of a task" in shown["memory_recall"] and all(40 < len(text) < 1000 for text in shown.values())
 
 
@@ -200,11 +200,11 @@ REFUSED = [
     ({"text": ["a"]}, "text must be a string, not list"),
     ({"text": {"a": 1}}, "text must be a string, not dict"),
     ({"text": "a", "scop": "global"}, "unknown argument 'scop'. Did you mean scope?"),
-    ({"text": "a", "zzz": 1}, "unknown argument 'zzz'. Known: text"),
-    ({"text": "a", "scope": "everywhere"}, "unknown scope 'everywhere'. One of: session, project, agent, global"),
+    ({"text": "a", "zzz": 1}, "unknown argument 'zzz'. Use: text"),
+    ({"text": "a", "scope": "everywhere"}, "unknown scope 'everywhere'. Use one of: session, project, agent, global"),
     ({"text": "a", "origin": "user"}, "unknown origin 'user'"),
     ({"text": "a", "pinned": "yes"}, "pinned must be true or false, not str"),
-    ({"text": "a", "tags": [1]}, "each of tags must be a string, not int"),
+    ({"text": "a", "tags": [1]}, "each item of tags must be a string, not int"),
     ({"text": "", "scope": "global"}, "empty content"),
     ({"text": "a\0b", "scope": "global"}, "a NUL byte"),
     ({"text": "x" * 70_000, "scope": "global"}, "a note may have 65,536 bytes"),

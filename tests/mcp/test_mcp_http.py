@@ -177,7 +177,7 @@ def test_a_token_that_is_no_secret_is_refused(home, tmp_path, how):
 
 def test_without_a_token_everybody_is_let_in_and_that_is_said(home, tmp_path):
     with started(home, tmp_path, "--no-token") as (address, said):
-        assert "every user of this machine may read and write this home" in said
+        assert "every user of this machine can read and write this home" in said
         assert post(address) == 200
     assert not (home / "run" / "mcp.token").exists()
 
@@ -223,7 +223,7 @@ def test_the_app_can_be_mounted_under_hosts_that_are_named(home):
 
 def test_a_port_that_is_taken_or_does_not_exist_is_said(served, home, tmp_path):
     port = served.split(":")[2].split("/")[0]
-    for given, code, says in [(port, 4, "cannot listen"), ("99999", 2, "no port 99999"), ("many", 2, "whole number")]:
+    for given, code, says in [(port, 4, "cannot listen"), ("99999", 2, "not 99999"), ("many", 2, "whole number")]:
         words = [*HOLDFAST, "mcp", "--http", "--port", given, "--home", str(home)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
         assert done.returncode == code and says in done.stderr and "Traceback" not in done.stderr

@@ -276,7 +276,7 @@ def test_two_projects_never_see_each_others_notes(home, nowhere, repository):
             assert (await two("memory_recall", query="harbour")).keys == []
             assert (await two("memory_search", query="harbour")).startswith("Nothing found")
             assert (await two("memory_fact", subject="Harbour")).startswith("No such fact")
-            assert (await two("memory_get", path=citation)).startswith("There is no file")
+            assert (await two("memory_get", path=citation)).startswith("No file")
             assert "nothing was forgotten" in await two("memory_forget", key="plan")
             for tool, given in [("memory_get", {"key": "plan"}), ("memory_history", {"key": "plan"}),
                                 ("memory_file", {"command": "view", "path": "harbour.md"})]:  # fmt: skip

@@ -171,7 +171,7 @@ def test_the_command_migrates_and_says_what_it_did(empty_postgres_url, home):
     first, again = (run("--store", empty_postgres_url, "--json") for _ in range(2))
     assert first.returncode == again.returncode == 0, first.stdout
     assert '"0001_ground"' in first.stdout and '"applied": []' in again.stdout
-    assert "nothing to do" in run("--store", empty_postgres_url).stderr
+    assert "Nothing to migrate" in run("--store", empty_postgres_url).stderr
     assert run().returncode == 2
     assert not home.exists()
 
@@ -231,7 +231,7 @@ def test_a_transaction_is_whole_or_nothing(open_trial):
 def test_an_error_that_was_passed_over_does_not_look_like_success(open_trial):
     trial = open_trial()
     put(trial, 1)
-    with pytest.raises(Trouble, match="nothing of this was kept"), trial.transaction() as db:
+    with pytest.raises(Trouble, match="nothing was stored"), trial.transaction() as db:
         db.execute(SQL["put"], {"id": 2, "said": "x"})
         with pytest.raises(Conflict):
             db.execute(SQL["put"], {"id": 1, "said": "x"}).fetchall()

@@ -258,7 +258,7 @@ def test_commands_show_marks_and_json_the_exact_text(memory, cli):
     memory.files.create("a.md", SMUGGLED)
     out, said = cli("get", "k")
     assert out == SHOWN + "\n"
-    assert "hidden characters are shown as marks (ansi, bidi, zero-width); --json has the text as it is" in said
+    assert "hidden characters are shown as marks (ansi, bidi, zero-width); use --json for the exact text" in said
     out, _ = cli("recall", "deploy", "--kind", "note")
     assert "hidden: ansi, bidi, zero-width" in out.splitlines()[0] and f"    {SHOWN}" in out
     others = (["list"], ["get", "k", "--history"], ["file", "view", "a.md"], ["search", "deploy"], ["brief"])

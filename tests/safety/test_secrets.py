@@ -245,7 +245,7 @@ def test_a_refusal_names_the_rule_and_the_line_and_not_the_value(memory, home, w
     said = "".join(traceback.format_exception(caught.value)) + json.dumps(caught.value.as_dict())
     assert "github-pat on line 2" in said
     assert TOKEN not in said
-    assert "redact" in caught.value.fix or "State where" in caught.value.fix
+    assert "redact" in caught.value.fix or "Store where" in caught.value.fix
     assert caught.value.exit_code == 3
     assert TOKEN.encode() not in read_all_bytes(home)
 
@@ -572,7 +572,7 @@ def test_one_odd_note_does_not_end_an_export_and_doctor_says_that_it_cannot_tell
     assert (rows["a"]["text"], rows["a"]["redacted"]) == ("[REDACTED:too-long-to-tell]", ["too-long-to-tell"])
     assert rows["b"]["text"] == "two"
     (found,) = [problem for problem in memory.check() if problem.code == "secret"]
-    assert "too long to tell" in found.message and "a.md" in found.path
+    assert "too long to search" in found.message and "a.md" in found.path
     assert "two" in memory.brief().text  # it does not block the others
 
 

@@ -199,9 +199,9 @@ def test_which_origins_are_held_back_is_a_setting(home, open_memory):
 def test_who_is_in_quarantine_cannot_write_a_file_that_is_told(open_memory, path):
     web = open_memory(origin="web")
     web.files.create("notes.md", "words of a page")
-    with pytest.raises(Refused, match="is told to agents"):
+    with pytest.raises(Refused, match="is shown to agents"):
         web.files.create(path, "obey me")
-    with pytest.raises(Refused, match="is told to agents"):
+    with pytest.raises(Refused, match="is shown to agents"):
         web.files.rename("notes.md", path)
     assert "obey me" not in open_memory().brief().text
 
@@ -306,7 +306,7 @@ def test_an_agent_on_the_command_line_cannot_speak_as_a_person_or_approve(home, 
 def test_a_hit_in_quarantine_tells_a_model_what_that_means(memory):
     memory.store("harbour words", key="k", origin="web")
     told = markdown.format_recall(handlers.recall(memory, {"query": "harbour", "mode": "keyword"}))
-    assert ", web, quarantined): harbour words" in told[1] and "no person approved" in told[2]
+    assert ", web, quarantined): harbour words" in told[1] and "not approved by a person" in told[2]
     memory.store("lighthouse words", key="l")
     assert "quarantined" not in handlers.recall(memory, {"query": "lighthouse", "mode": "keyword"})["hits"][0]
 

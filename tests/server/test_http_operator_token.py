@@ -42,7 +42,7 @@ def test_at_a_terminal_the_token_is_printed_once_and_the_second_start_says_how_t
     assert everything(one).count(shown) == 2 and not (home / "operator-token").exists()  # as such, and in the example
     with started(home, tmp_path, *store, terminal=True) as one:
         said = one.line("agent rotate operator")
-        assert "was shown by the first start" in said and f"--home {home}" in said
+        assert "was shown at the first start" in said and f"--home {home}" in said
         assert one.stop() == 0
     assert not TOKEN.search(everything(one))
 
@@ -84,7 +84,7 @@ def test_a_token_that_came_too_late_is_said_to_be_invalid(home, tmp_path, store)
     file = tmp_path / "token"
     file.write_text(make_token().token)
     with started(home, tmp_path, *store, "--operator-token-file", str(file)) as one:
-        assert "there are agents already" in one.line("operator token") and "agent rotate operator" in one.line(
+        assert "agents exist already" in one.line("operator token") and "agent rotate operator" in one.line(
             "operator token"
         )
         assert one.stop() == 0

@@ -65,7 +65,7 @@ def test_an_agent_keeps_as_many_notes_as_its_role_allows(start):
         assert put(ada, f"note-{number}", scope=("agent", "global")[number % 2]).status in (200, 201)
     refused = put(ada, "one-more")
     assert (refused.status, refused.code) == (429, "quota_exceeded") and "retry-after" not in refused.headers
-    assert "3 notes, this adds 1" in refused.json["detail"] and "quota.notes" in refused.json["detail"]
+    assert "3 notes; 1" in refused.json["detail"] and "quota.notes" in refused.json["detail"]
     assert put(ada, "note-1", "Other words.", scope="global").status == 200, "a note that is there may be updated"
     assert usage(gateway, "ada")["notes"] == {"used": 3, "limit": 3}
     assert ada("DELETE", "/v1/notes/agent/note-0").status == 200

@@ -129,7 +129,7 @@ def test_the_first_start_writes_the_operators_token_to_a_file_and_no_log_has_it(
 def test_a_start_where_the_settings_name_a_gateway_says_whose_home_it_answers_for(home, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     with started(home, tmp_path) as one:
-        assert f"on the home {home} of this machine" in one.line("HOLDFAST_URL")
+        assert f"using the home {home}, not the gateway" in one.line("HOLDFAST_URL")
         assert one.stop() == 0
 
 

@@ -124,11 +124,11 @@ def test_a_purge_that_meets_a_full_disk_half_way_says_so_and_is_ended_by_running
 
     with monkeypatch.context() as patched:
         patched.setattr(PurgeJob, "scrub", filled)
-        with disk.open() as memory, pytest.raises(DiskTrouble, match="the purge was begun and is not complete") as caught:
+        with disk.open() as memory, pytest.raises(DiskTrouble, match="the purge was started and is not complete") as caught:
             memory.purge("n1")
     assert ADVICE.format(home=disk.home) in caught.value.fix
     with disk.open() as memory:
-        with pytest.raises(DiskTrouble, match="full") as again:  # not: there is no such note
+        with pytest.raises(DiskTrouble, match="full") as again:  # not: no such note
             memory.purge("n1")
         assert ADVICE.format(home=disk.home) in again.value.fix
         told = [problem.fix for problem in memory.check() if problem.code == "purge"]
@@ -178,8 +178,8 @@ def test_a_purge_that_was_cut_short_and_is_finished_by_a_check_shows_and_tells_n
         assert [problem.code for problem in memory.check()] == ["purge"]
     assert [problem.code for problem in memory.check()] == []
     [receipt] = memory.receipts()
-    assert receipt.state == "done" and f"rendered anew: {shown}" in receipt.checks
-    assert f"the block in {spoilt}, which cannot be written" in receipt.beyond_reach
+    assert receipt.state == "done" and f"rendered again: {shown}" in receipt.checks
+    assert f"the block in {spoilt}, which cannot be written to" in receipt.beyond_reach
     assert "Aline" not in shown.read_text()
     assert receipt.usage_rows == 1 and "Aline" not in str(done.list())
     assert done.exists("a", "call", f"Told: {text}") and done.exists("a", "call", "something else")
@@ -193,13 +193,13 @@ def test_a_purge_of_a_note_that_is_gone_tells_which_files_may_still_show_it(open
     (home / "shelf/projects/demo/notes/aline.md").unlink()  # by hand: the block still contains it
     theirs = shown.read_bytes()
     shown.write_bytes(b"\xff" + theirs)
-    told = f"the block in {shown}, which cannot be written"
+    told = f"the block in {shown}, which cannot be written to"
     assert memory.purge("aline").beyond_reach == (told,)
     assert main(["--home", str(home), "--project", "demo", "purge", "aline", "--yes"]) == 1
-    assert f"it may still stand in {told}" in capsys.readouterr().err
+    assert f"the text may remain in {told}" in capsys.readouterr().err
     shown.write_bytes(theirs)
     receipt = memory.purge("aline")
-    assert (receipt.checks, receipt.beyond_reach) == ((f"rendered anew: {shown}",), ()) and "Aline" not in shown.read_text()
+    assert (receipt.checks, receipt.beyond_reach) == ((f"rendered again: {shown}",), ()) and "Aline" not in shown.read_text()
 
 
 def _busy(*_given, **_named):

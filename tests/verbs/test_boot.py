@@ -111,7 +111,7 @@ def test_what_else_there_is_is_named_and_not_shown(memory, full):
     full("memory/research/paper.md", "findings")
     boot = memory.boot()
     assert boot.further == ("memory/WORLD_MODEL.md", "memory/research/")
-    assert "beside this there are memory/WORLD_MODEL.md, memory/research/" in last_line(boot.text)
+    assert "other files: memory/WORLD_MODEL.md, memory/research/" in last_line(boot.text)
     assert "billing" not in boot.text
 
 

@@ -394,7 +394,7 @@ def test_the_command_says_what_it_did(full, tmp_path):
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["verified"] > 40
     again = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert again.returncode == 0 and "0 brought" in again.stdout and "verified" in again.stdout
+    assert again.returncode == 0 and "0 copied" in again.stdout and "verified" in again.stdout
 
 
 @pytest.mark.battery

@@ -69,7 +69,7 @@ def test_a_folder_that_is_shut_is_named_with_what_opens_it(child, theirs, place,
     (theirs / place).chmod(mode)
     problems = child(LOOK, theirs, as_nobody=True)
     [[_, message, fix]] = [one for one in problems if one[0] == "owner"]
-    assert message.startswith(f"{place} is shut for its own owner") and fix.startswith("chmod u+rwX")
+    assert message.startswith(f"{place} is not accessible to its owner") and fix.startswith("chmod u+rwX")
     opened_by(fix)
     assert child(LOOK, theirs, as_nobody=True) == []
     assert child(STORE, theirs, as_nobody=True) == "new"
@@ -132,14 +132,14 @@ def test_a_home_of_another_user_is_named_as_theirs_though_it_cannot_be_entered(c
 def test_a_home_that_its_owner_shut_is_named_with_what_opens_it(child, theirs):
     theirs.chmod(0o000)
     kind, message, fix = child(LOOK, theirs, as_nobody=True)
-    assert kind == "DiskTrouble" and "cannot be entered" in message and "chmod u+rwx" in fix
+    assert kind == "DiskTrouble" and "cannot open the home" in message and "chmod u+rwx" in fix
     theirs.chmod(0o700)
 
 
 def test_a_home_below_a_folder_that_is_shut_is_said_to_be_out_of_reach(child, theirs):
     theirs.parent.chmod(0o000)
     kind, message, _ = child(LOOK, theirs, as_nobody=True)
-    assert kind == "DiskTrouble" and "cannot be reached" in message
+    assert kind == "DiskTrouble" and "cannot access the home" in message
     theirs.parent.chmod(0o755)
 
 

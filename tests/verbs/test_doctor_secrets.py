@@ -67,6 +67,6 @@ def test_beyond_so_many_bytes_only_the_newest_are_looked_through(spoken, home, c
     make_newer(new, old)
     assert problems(spoken) == []
     assert main(["--home", str(home), "--project", "demo", "doctor"]) == 0
-    assert "only the newest were looked through for secrets: 32 of 34 MiB" in capsys.readouterr().err
+    assert "only the newest transcripts were searched for secrets: 32 of 34 MiB" in capsys.readouterr().err
     make_newer(old, new)
     assert [one.path for one in problems(spoken)] == [f"{HERE}/unknown/old.jsonl:3"]

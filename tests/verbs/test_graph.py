@@ -168,7 +168,7 @@ def test_the_tree_is_as_the_page_shows_it():
 
 
 def test_nothing_known_is_said():
-    assert as_text(build_graph([], "Nobody")) == "Nobody: nothing is known"
+    assert as_text(build_graph([], "Nobody")) == "Nobody: no facts"
 
 
 def test_names_cannot_break_out_of_a_drawing():

@@ -66,11 +66,11 @@ def test_a_list_that_cannot_be_made_keeps_a_purge_open_by_name_and_only_until_it
     cut_short(memory, key)
     for _ in range(2):
         [problem] = of_purge(memory)
-        assert "shelf/projects/other/index.md: a folder stands in its place" in problem.message
-        assert problem.fix.startswith("Clear the way for index.md, then holdfast") and problem.fix.endswith("doctor")
+        assert "shelf/projects/other/index.md: a folder is in its place" in problem.message
+        assert problem.fix.startswith("Remove what blocks index.md, then run `holdfast") and problem.fix.endswith("doctor`")
         again = memory.purge(key)
         assert (again.key, again.state, again.id) == (key, "pending", memory.receipts()[0].id)
-        assert again.pending == ("shelf/projects/other/index.md: a folder stands in its place",)
+        assert again.pending == ("shelf/projects/other/index.md: a folder is in its place",)
     assert [receipt.state for receipt in memory.receipts()] == ["pending"]
     obstacle.rmdir()
     assert memory.check() == [] and obstacle.is_file()
@@ -89,7 +89,7 @@ def test_on_the_command_line_a_purge_that_is_not_over_is_not_a_note_that_was_nev
     cut_short(memory, "k")
     asked = ["--project", "demo", "purge", "k", "--yes", "--json"]
     assert main(asked) == 4
-    assert json.loads(capsys.readouterr().out)["pending"] == ["shelf/projects/other/index.md: a folder stands in its place"]
+    assert json.loads(capsys.readouterr().out)["pending"] == ["shelf/projects/other/index.md: a folder is in its place"]
     obstacle.rmdir()
     assert main(asked) == 1 and memory.receipts()[0].state == "done"
 
@@ -104,9 +104,9 @@ def test_a_purge_that_another_program_keeps_from_ending_is_told_to_whoever_purge
         again, other = memory.purge("k"), memory.purge("another")
         elsewhere = open_memory(project="elsewhere").purge("k")
         [problem] = of_purge(memory)
-    assert again.state == "pending" and "cut short" in again.pending[0]
+    assert again.state == "pending" and "interrupted" in again.pending[0]
     assert (other.state, other.id, elsewhere.state, elsewhere.id) == ("done", "", "done", "")
-    assert "is not over" in problem.message and "Close what holds it" in problem.fix
+    assert "is not complete" in problem.message and "Stop the programs that use these files" in problem.fix
     assert memory.purge("k").state == "done" and memory.receipts()[0].state == "done"
 
 
@@ -120,7 +120,7 @@ def test_a_purge_with_transcripts_that_was_cut_short_is_not_over_for_whoever_pur
     cut_short(memory, "k", transcripts=True)
     again = memory.purge("k", transcripts=True)
     assert (again.state, again.id) == ("pending", memory.receipts()[0].id)
-    assert "cut short" in again.pending[0]
+    assert "interrupted" in again.pending[0]
 
 
 def test_what_stands_for_a_note_is_kept_until_its_purge_is_over_and_no_longer(memory, cut_short):

@@ -1,4 +1,4 @@
-"""Rejected text: restored or stored again, it is in quarantine until a person approves it (S3)."""
+"""Rejected text: restored or stored again, it in quarantine until a person approves it (S3)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_was_forgotten_with_its_source_comes_back_in_quarantine_and_only_fo
     agent.store(POISON, key="invoices")
     assert not agent.get("invoices").quarantined
     assert [one.key for one in person.forget_source("session:bad").forgotten] == ["invoices"]
-    with pytest.raises(Refused, match="a person took 'invoices' away"):
+    with pytest.raises(Refused, match="a person removed 'invoices'"):
         agent.restore("invoices")
     back = person.restore("invoices")
     assert (back.text, back.quarantined) == (POISON, True)
@@ -118,7 +118,7 @@ def test_on_the_command_line_too(home, tmp_path):
     assert holdfast(home, tmp_path, "--session", "bad", "store", POISON, "--key", "invoices", CLAUDECODE="1")[0] == 0
     assert holdfast(home, tmp_path, "forget", "--source", "session:bad", "--yes")[0] == 0
     code, _, said = holdfast(home, tmp_path, "restore", "invoices", CLAUDECODE="1")
-    assert (code, "not an agent's to bring back" in said) == (3, True)
+    assert (code, "agents cannot restore it" in said) == (3, True)
     code, said, aside = holdfast(home, tmp_path, "restore", "invoices")
     assert code == 0 and "restored" in said and "holdfast review --approve invoices" in aside
     assert json.loads(holdfast(home, tmp_path, "review", "--json")[1])[0]["key"] == "invoices"
@@ -164,7 +164,7 @@ def test_it_takes_no_place_of_what_is_trusted(memory, person):
     memory.store(POISON, key="invoices", origin="web")
     person.reject("invoices")
     memory.store("Invoices go to accounting.", key="accounting")
-    with pytest.raises(Refused, match="would not be told any more"):
+    with pytest.raises(Refused, match="cannot replace it"):
         memory.store(POISON, key="accounting")
     assert memory.get("accounting").text == "Invoices go to accounting."
 
@@ -201,7 +201,7 @@ def test_a_line_that_a_trusted_note_has_already_is_not_held_against_it(open_any)
     person.reject("invoices")
     stored = agent.store(f"Rules:\n- {POISON}\n- Ship on Fridays.", key="rules")
     assert (stored.action, stored.note.quarantined) == ("updated", False)
-    with pytest.raises(Refused, match="would not be told any more"):
+    with pytest.raises(Refused, match="cannot replace it"):
         agent.store(POISON, key="rules")
 
 
@@ -211,7 +211,7 @@ def test_a_second_rejected_line_is_held_against_a_note_that_has_the_first(open_a
     for key, text in (("a", POISON), ("b", f"Never {POISON}")):
         agent.store(text, key=key, origin="web")
         person.reject(key)
-    with pytest.raises(Refused, match="would not be told any more"):
+    with pytest.raises(Refused, match="cannot replace it"):
         agent.store(f"{POISON}\nNever {POISON}", key="rules")
 
 

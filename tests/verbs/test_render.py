@@ -183,7 +183,7 @@ def test_a_rendered_file_that_was_moved_is_told(memory, page):
     page.rename(page.with_name("moved.md"))
     (told,) = memory.forget("deploys").beyond_reach
     assert str(page) in told
-    assert "no longer there" in told
+    assert "moved or deleted" in told
 
 
 @pytest.mark.promise("B5", "N10", "D1")

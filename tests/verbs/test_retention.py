@@ -287,7 +287,7 @@ def test_an_agent_does_not_bring_back_what_a_person_took_away_by_its_source(open
     swept = person.forget_source("https://evil.example/page")
     assert [one.key for one in swept.binned] == ["k"]
     assert len(agent.recall("harbour")) == 0
-    with pytest.raises(NotFound, match="in the trash"):
+    with pytest.raises(NotFound, match="to the trash"):
         agent.get("k")
 
 

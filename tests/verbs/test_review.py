@@ -91,7 +91,7 @@ def test_undo_at_the_command_line_takes_an_approval_or_a_rejection_back(memory, 
     for decide in (person.approve, person.reject):
         memory.store("one", key="k", origin="web")
         decide("k")
-        assert main([*words, "k"]) == 0 and "waits for review k" in capsys.readouterr().out
+        assert main([*words, "k"]) == 0 and "back in quarantine k" in capsys.readouterr().out
         assert person.get("k").quarantined
     assert main([*words, "none"]) == 1
 
@@ -175,7 +175,7 @@ def test_without_a_terminal_it_lists(home, tmp_path, capsys):
     assert '"quarantined": true' in capsys.readouterr().out
     assert main(["--home", str(home), "--project", "demo", "review", "--approve", "k"]) == 0
     assert main(["--home", str(home), "--project", "demo", "review"]) == 0
-    assert "nothing is in quarantine" in capsys.readouterr().err
+    assert "No notes in quarantine" in capsys.readouterr().err
 
 
 def test_to_approve_what_is_not_in_quarantine_says_so(home, tmp_path, capsys):

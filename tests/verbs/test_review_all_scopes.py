@@ -80,7 +80,7 @@ def holdfast(home, capsys, monkeypatch, tmp_path):
 def test_nothing_here_says_that_something_waits_elsewhere(scattered, holdfast, open_memory):
     open_memory(origin="user").reject("page", scope="global")
     code, _, said = holdfast("review")
-    assert code == 0 and "nothing is in quarantine here; 6 notes wait elsewhere: `holdfast review --everywhere`" in said
+    assert code == 0 and "No notes in quarantine here; 6 notes elsewhere: `holdfast review --everywhere`" in said
     assert holdfast("review", "--json")[1].strip() == "[]"
 
 
@@ -157,7 +157,7 @@ def test_the_command_asks_a_gateway_for_what_waits_elsewhere_only_when_told_to(g
         token = tmp_path / "token"
         token.write_text(client.token)
         code, _, said = holdfast("--url", f"http://127.0.0.1:{gateway.port}", "--token-file", str(token), "review")
-        assert code == 0 and "nothing is in quarantine" in said and "elsewhere" not in said
+        assert code == 0 and "No notes in quarantine" in said and "elsewhere" not in said
         rows = gateway.operator.get(f"/audit?agent={'c' if client is curator else 'operator'}").json["audit"]
         assert {(row["action"], row["outcome"]) for row in rows} - {("audit.read", "allowed")} == {("memory.review", "allowed")}
 
@@ -166,4 +166,4 @@ def test_an_agent_is_not_told_what_waits_elsewhere(scattered, holdfast, monkeypa
     open_memory(origin="user").reject("page", scope="global")
     monkeypatch.setenv("CLAUDECODE", "1")
     code, _, said = holdfast("review")
-    assert code == 0 and "nothing is in quarantine" in said and "elsewhere" not in said
+    assert code == 0 and "No notes in quarantine" in said and "elsewhere" not in said

@@ -275,10 +275,10 @@ def test_what_a_client_declares_is_made_at_its_first_boot(open_memory, home):
 
 @pytest.mark.promise("F6")
 def test_a_declared_scaffold_that_is_not_known_is_an_error_and_makes_nothing(memory, home, monkeypatch, open_memory):
-    with pytest.raises(UsageError, match="no scaffold"):
+    with pytest.raises(UsageError, match="unknown scaffold"):
         memory.boot(scaffolds=["wiki", "bogus"])
     monkeypatch.setenv("HOLDFAST_SCAFFOLDS", "bogus")
-    with pytest.raises(UsageError, match="no scaffold"):
+    with pytest.raises(UsageError, match="unknown scaffold"):
         open_memory().boot()
     assert not home.exists()
 
@@ -287,7 +287,7 @@ def test_a_declared_scaffold_that_is_not_known_is_an_error_and_makes_nothing(mem
 def test_a_name_that_is_none_is_refused_and_makes_nothing(memory, home, name):
     with pytest.raises(UsageError) as raised:
         memory.scaffold(name)
-    assert raised.value.fix == "One of: continuity, wiki"
+    assert raised.value.fix == "Use one of: continuity, wiki"
     assert not home.exists()
 
 
@@ -357,7 +357,7 @@ def test_the_command_says_what_it_made_and_what_was_there(program):
     assert (code, out.splitlines()) == (0, [f"created {path}" for path in TREES["wiki"]])
     code, out, err = program("scaffold", "wiki")
     assert (code, out) == (0, "")
-    assert "4 paths there already" in err
+    assert "4 paths existed already" in err
 
 
 @pytest.mark.promise("F6")

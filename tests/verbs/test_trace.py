@@ -207,7 +207,7 @@ def test_what_lies_in_trash_and_archive_is_found_too_and_what_was_made_from_it(c
     assert all("/trash/" in one.path for one in swept.binned)
     assert keys(chain.forget_source("note:first", dry_run=True).binned) == ["first", "third"]
     assert main(["--home", str(home), "--project", "demo", "forget", "--source", URL, "--yes"]) == 0
-    assert "`holdfast purge first` removes it" in " ".join(capsys.readouterr().err.split())
+    assert "delete it permanently with `holdfast purge first`" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_decision_about_a_note_without_an_id_is_found_where_trace_looks(open_memory, home):

@@ -34,8 +34,8 @@ def _async(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[_Wrappe
             answer: R = getattr(wrapped, verb.__name__)(*args, **kwargs)  # the implementation's
             return answer
         except StopIteration as error:  # a future cannot hold one: awaiting it would never end
-            what = f"{verb.__name__}: something it was given said that it has nothing more"
-            raise Trouble(what, "See the cause: a `next` without a default, in what was given") from error
+            what = f"{verb.__name__} failed with StopIteration"
+            raise Trouble(what, "Check the cause: an argument calls `next` without a default") from error
 
     async def run(self: _Wrapper[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(call, self._wrapped, *args, **kwargs)

@@ -155,15 +155,15 @@ class MemoryInterface(metaclass=ABCMeta):
         self, key: str | None = None, *, scope: str | None = None, transcripts: bool = False, session: str | None = None,
         client: str | None = None, text: str | bytes | None = None, files: bool = False,
     ) -> Receipt:  # fmt: skip
-        """Delete for good a note (with `transcripts` also the turns that contain it), a `session`, or a `text` wherever it
-        occurs (with `files` also in the agents' files).
+        """Permanently delete a note (with `transcripts` also the turns that contain it), a `session`, or a `text` everywhere
+        (with `files` also in the agents' files).
 
-        Returns after every byte has been checked. What was purged is rejected from then on unless a person stores it again.
+        Return after every byte has been verified. The purged text is rejected from then on, unless a person stores it `again`.
         """
 
     @abstractmethod
     def receipts(self, id: str | None = None) -> List[Receipt]:
-        """Return the receipts of purges, newest first: what was deleted and how that was checked, without any of its text."""
+        """Return the receipts of purges, newest first: what was deleted and how that was verified, without the deleted text."""
 
     @abstractmethod
     def clear(self, scope: str) -> Cleared:
@@ -194,7 +194,7 @@ class MemoryInterface(metaclass=ABCMeta):
     def approve(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
         """Release a note from quarantine. Only a person may: `Memory(origin="user")`.
 
-        A note of another caller is named by its whole scope, as `review` returns it: `approve(note.key, scope=note.scope)`.
+        For a note of another caller, pass the whole scope, as `review` returns it: `approve(note.key, scope=note.scope)`.
         """
 
     @abstractmethod
@@ -203,11 +203,11 @@ class MemoryInterface(metaclass=ABCMeta):
 
     @abstractmethod
     def quarantine(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
-        """Put a note in quarantine, such as one that was approved by mistake. Only a person may."""
+        """Put a note in quarantine, for example after it was approved by mistake. Only a person may."""
 
     @abstractmethod
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
-        """Return where a note came from, to whom it was shown, what was made from it and what people decided about it."""
+        """Return the sources of a note, where it was shown, the notes derived from it, and the decisions of people about it."""
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class MemoryInterface(metaclass=ABCMeta):
         explain: bool = False,
         archived: bool | None = None,
     ) -> Answer:
-        """Return what is known about something in the scopes that this caller may read.
+        """Search notes, facts, sessions and files in the scopes that this caller can read.
 
         `as_of` asks what was true then, and adds the facts of that time to the hits; `known_at` asks what was recorded by then.
         `kind` is note, file, turn, fact, or several with commas. The scope `all` means every scope of the home; only a person
@@ -298,7 +298,7 @@ class MemoryInterface(metaclass=ABCMeta):
 
     @abstractmethod
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
-        """Return what was said around a turn, which is named by its citation or its id."""
+        """Return the turns around a turn, which is given by its citation or its ID."""
 
     @abstractmethod
     def export(self, *, scope: str | None = None) -> Export:

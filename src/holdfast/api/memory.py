@@ -66,10 +66,12 @@ class Memory(MemoryInterface):
             from holdfast.api.remote import RemoteMemory
 
             if cls is not Memory:
-                raise UsageError("a class of your own has no address", "Make it from holdfast.api.remote.RemoteMemory")
+                raise UsageError(
+                    "a subclass of Memory cannot take the URL of a gateway", "Derive it from holdfast.api.remote.RemoteMemory"
+                )
             return RemoteMemory(home, *args, token=token, **options)  # type: ignore[return-value]  # a virtual subclass
         if token is not None:
-            raise UsageError("a token is for a gateway, and the home is none", "Give its address, or leave the token out")
+            raise UsageError("token is only for the URL of a gateway", "Give the URL of a gateway, or leave the token out")
         return object.__new__(cls)
 
     def __init__(
@@ -470,7 +472,7 @@ class Memory(MemoryInterface):
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Memory is of one process: give others the home, and let each open its own")
+        raise TypeError("a Memory cannot be pickled; give other processes the home, and let each open its own")
 
     def _forgotten(self, key: str, places: List[Scope]) -> Forgotten:
         """Return the answer about a note that was moved to the trash of these scopes."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _BATCH = 200  # notes that `iterate_notes` reads at a time
 _QUARANTINED = 1  # the index's filter for notes in quarantine
-_FIX = "Begin again without a cursor"
+_FIX = "Start again without a cursor"
 
 
 def list_page(
@@ -105,7 +105,7 @@ def history_page(
 ) -> tuple[list[Version], str | None]:
     """Return a page of `Memory.history`. The cursor counts the older versions that are left, so new versions change nothing."""
     if cursor and not _is_number(cursor):
-        raise UsageError("no such cursor", _FIX)
+        raise UsageError("the cursor is not valid", _FIX)
     history = memory.history(key, scope=scope)
     left = min(int(cursor), len(history)) if cursor else len(history)
     return history[len(history) - left :][:limit], str(left - limit) if left > limit else None
@@ -120,7 +120,7 @@ def trash_page(
     scopes = [Scope.of_folder(folder) for folder in _folders(memory, scope, everywhere)]
     folders = [one.folder for one in scopes]
     if last is not None and scopes and last[0] not in folders:
-        raise UsageError("no such cursor", _FIX)
+        raise UsageError("the cursor is not valid", _FIX)
     found: list[TrashedNote] = []
     for one in scopes[folders.index(last[0]) if last and scopes else 0 :]:
         trash = sorted(context_of(memory).store.list_trash(one), key=_trash_order, reverse=True)
@@ -140,7 +140,7 @@ def facts_page(
     last = _fact_of_cursor(cursor) if cursor else None
     folders = fact_verbs.find_folders(context, scope) if last and memory.config.enabled else ()
     if last and folders and not last.path.startswith(tuple([f"{folder}/" for folder in folders])):
-        raise UsageError("this cursor is of another list", _FIX)
+        raise UsageError("the cursor belongs to another list", _FIX)
     found = fact_verbs.list_facts(
         context, subject=subject, label=label, as_of=as_of, scope=scope, history=history, last=last, most=limit + 1
     )
@@ -153,7 +153,7 @@ def subjects_page(
     """Return a page of the subjects that facts are stated about, by name."""
     (last,) = _decode_cursor(cursor, 1) if cursor else [""]
     if cursor and not last:
-        raise UsageError("no such cursor", _FIX)
+        raise UsageError("the cursor is not valid", _FIX)
     found = fact_verbs.list_subjects(context_of(memory), contains=contains, scope=scope, after=last, most=limit + 1)
     return _cut_page(found, limit, lambda one: _encode_cursor(one.subject))
 
@@ -166,7 +166,7 @@ def receipts_page(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Re
         if cursor:
             memory.receipts(cursor)
     except NotFound:
-        raise UsageError("no such cursor", _FIX) from None
+        raise UsageError("the cursor is not valid", _FIX) from None
     found = list_receipts_after(context_of(memory), cursor or None, limit + 1)
     return _cut_page(found, limit, lambda receipt: receipt.id)
 
@@ -183,7 +183,7 @@ def sessions_page(
     if cursor:
         changed, name = _decode_cursor(cursor, 2)
         if not (changed.isascii() and changed.isdecimal() and len(changed) <= 20):
-            raise UsageError("no such cursor", _FIX)
+            raise UsageError("the cursor is not valid", _FIX)
         after = int(changed), name
     folders = review.all_folders(context) if everywhere else context.visible_folders(None)
     found = sessions.list_sessions(context, folders, match=match, after=after, most=limit + 1)
@@ -224,7 +224,7 @@ def _note_of_cursor(cursor: str) -> Note:
     try:
         scope = Scope.of_folder(folder)
     except (ValueError, KeyError):
-        raise UsageError("no such cursor", _FIX) from None
+        raise UsageError("the cursor is not valid", _FIX) from None
     return Note(
         scope=scope, key=key, id=id, text="", type="", tags=(), created="", updated=updated, source=Source(), valid_from="",
         valid_to=None, pinned=pinned == "1", path="", lines=(0, 0), version="", versions=1,
@@ -235,7 +235,7 @@ def _last_note(cursor: str, folders: tuple[str, ...]) -> Note | None:
     """Return the last note of the previous page; raise `UsageError` if it is not of one of the folders."""
     last = _note_of_cursor(cursor) if cursor else None
     if last and folders and last.scope.folder not in folders:
-        raise UsageError("this cursor is of another list", _FIX)
+        raise UsageError("the cursor belongs to another list", _FIX)
     return last
 
 
@@ -247,7 +247,7 @@ def _fact_of_cursor(cursor: str) -> Fact:
     """Return a fact with the fields that the order needs; raise `UsageError` if it is not a cursor."""
     subject, label, start, line, path = _decode_cursor(cursor, 5)
     if not _is_number(line):
-        raise UsageError("no such cursor", _FIX)
+        raise UsageError("the cursor is not valid", _FIX)
     return Fact(subject, label, "", start, path=path, line=int(line))
 
 
@@ -263,8 +263,8 @@ def _decode_cursor(cursor: str, count: int) -> list[str]:
     try:
         text = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode()
     except ValueError:  # also for bytes that are not UTF-8
-        raise UsageError("no such cursor", _FIX) from None
+        raise UsageError("the cursor is not valid", _FIX) from None
     parts = text.split("\n")
     if len(parts) != count:
-        raise UsageError("no such cursor", _FIX)
+        raise UsageError("the cursor is not valid", _FIX)
     return parts

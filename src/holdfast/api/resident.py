@@ -103,7 +103,7 @@ class Resident:
 
         lock = Lock(self._home, "resident", 0)
         if not lock.acquire(0):
-            raise Busy("another process answers for this home already", "Stop it first, or just use it")
+            raise Busy("another resident process serves this home already", "Use that process, or stop it first")
         path = os.path.join(self._home, "run", SOCKET_NAME)
         try:
             with _socket_path(self._home) as socket_path, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -168,7 +168,7 @@ class Resident:
     def _reply(self, request: Any) -> dict[str, Any]:
         given, arguments = request["who"], request.get("asked", {})
         if set(given) - set(_CALLER_FIELDS) or set(arguments) - set(_RECALL_FIELDS):
-            raise UsageError("unknown field in the question", "Ask with the version that answers")
+            raise UsageError("unknown field in the request", "Use the same version of Holdfast in both processes")
         caller = {name: given.get(name) for name in _CALLER_FIELDS}
         settings, query = config.read_config_file_id(self._home), arguments.pop("query", "")
         if settings != self._settings:
@@ -191,7 +191,7 @@ def _require_same_user(connection: Any) -> None:
     if hasattr(socket, "SO_PEERCRED"):
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         if struct.unpack("3i", credentials)[1] not in (os.geteuid(), 0):
-            raise UsageError("this home belongs to another user", "Ask for a home of your own")
+            raise UsageError("this home belongs to another user", "Use a home of your own")
 
 
 def _read_line(connection: Any, most: int) -> bytes:
@@ -199,7 +199,7 @@ def _read_line(connection: Any, most: int) -> bytes:
     while not data.endswith(b"\n"):
         more = connection.recv(65536)
         if not more or len(data) > most:
-            raise ValueError("the line is cut short or too long")
+            raise ValueError("the line is truncated or too long")
         data += more
     return data
 

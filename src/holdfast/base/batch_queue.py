@@ -69,7 +69,7 @@ class BatchQueue(Generic[Item, Result]):
 
     def _write_batch(self, batch: list[_Entry[Item, Result]]) -> None:
         outcomes: Sequence[Result | Exception]
-        outcomes = [Unsure("the write was interrupted", "Look whether it is there") for _ in batch]
+        outcomes = [Unsure("the write was interrupted", "Check whether it was stored") for _ in batch]
         try:
             outcomes = self._write([entry.item for entry in batch])
         except (HoldfastError, OSError) as error:

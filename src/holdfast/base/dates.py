@@ -14,7 +14,7 @@ TIMESTAMP = DAY + r"T\d\d:\d\d:\d\dZ"
 _DATE_TIME = pattern(rf"(?ai)({DAY})(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.(\d{{1,9}}))?)?\s*(Z|[+-]\d\d(?::?[0-5]\d)?)?)?\Z")
 _DAY = pattern(rf"(?a){DAY}\Z")
 _YEAR_1, _YEAR_9999 = -62135596800, 253402300799  # their first and last second, since 1970
-_FIX = "Write a day (2026-03-27) or a moment (2026-03-27T10:00:00Z)"
+_FIX = "Write a day (2026-03-27) or a time (2026-03-27T10:00:00Z)"
 
 
 def format_timestamp(seconds: float) -> str:

@@ -265,7 +265,7 @@ class JsonClient:
                 return client.request(method, self._url.path.rstrip("/") + path, data, self._make_headers(headers or {}))
         except RequestFailed as error:
             message = f"{self._service} did not answer: {error.reason}"
-            raise Unreached(message, "Check its address and try again", sent=error.sent) from None
+            raise Unreached(message, "Check its URL and try again", sent=error.sent) from None
 
     def _make_headers(self, more: dict[str, str]) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "holdfast", **more}
@@ -278,20 +278,20 @@ def parse_url(url: str, service: str, hint: str = _URL_HINT) -> SplitResult:
         parts = urlsplit(url.strip())
         has_host = bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
-        raise ConfigError(f"the address of {service} cannot be read", hint) from None
+        raise ConfigError(f"the URL of {service} is not valid", hint) from None
     if parts.scheme not in ("http", "https") or not has_host or "@" in parts.netloc or parts.query or parts.fragment:
-        message = f"the address of {service} must be http:// or https:// and a host, without user, query or fragment"
+        message = f"the URL of {service} must be http:// or https:// and a host, without user, query or fragment"
         raise ConfigError(message, hint)
     if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url.strip()):
-        raise ConfigError(f"the address of {service} has characters that no address has", hint)
+        raise ConfigError(f"the URL of {service} contains invalid characters", hint)
     return parts
 
 
-def check_token(token: str | None, name: str, hint: str = "Set it again") -> str:
+def check_token(token: str | None, name: str, hint: str = "Check the value and set it again") -> str:
     """Return a token if it may be sent in a header, or "" if there is none; raise ConfigError otherwise."""
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{name} has characters that no token has", hint)
+        raise ConfigError(f"{name} contains invalid characters", hint)
     return token
 
 

@@ -21,7 +21,7 @@ class DuplicateField(UsageError):
     """A field occurs twice in an object; a proxy may have checked the other value."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(f"the field {field[:80]!r} comes twice", "Give it once")
+        super().__init__(f"the field {field[:80]!r} occurs twice", "Remove one of them")
         self.field = field
 
 

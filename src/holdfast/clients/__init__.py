@@ -50,7 +50,7 @@ def install_target(config: Config) -> InstallTarget:
 
 
 def usage_guide() -> str:
-    """Return the text that teaches agents to use the memory: what to store, where, and when to recall."""
+    """Return the text that explains the memory to agents: when to recall, what to store, and in which scope."""
     with open(os.path.join(_HERE, "skills", "rubric.md"), encoding="utf-8") as file:
         return file.read()
 
@@ -87,7 +87,7 @@ def _unknown_client_error(name: object) -> Exception:
 
     known = names()
     near = get_close_matches(str(name)[:60], known, 1, 0.5)
-    fix = f"Did you mean {near[0]}?" if near else f"One of: {', '.join(known)}"
-    error = UsageError(f"there is no client {str(name)[:60]!r}", fix)
+    fix = f"Did you mean {near[0]}?" if near else f"Use one of: {', '.join(known)}"
+    error = UsageError(f"unknown client {str(name)[:60]!r}", fix)
     error.safe_to_log = True
     return error

@@ -75,14 +75,14 @@ class Codex(Client):
         try:
             hooks = tomllib.loads((file.read(path).bytes or b"").decode()).get("hooks")
         except (ValueError, HoldfastError):
-            return [(f"{path} cannot be read", "Correct it: `codex --strict-config` says where it is wrong")]
+            return [(f"{path} cannot be read", "Run `codex --strict-config` to find the mistake, and fix it")]
         state = hooks.get("state") if isinstance(hooks, dict) else None
         hooks_path = os.path.join(self.folder(target), "hooks.json")
         trusted = [key for key in state if key.startswith(f"{hooks_path}:")] if isinstance(state, dict) else []
         if trusted:
             return []
-        problem = f"Codex has not been told to trust the hooks in {hooks_path}, and skips them"
-        return [(problem, "Start `codex`, type /hooks, and trust them")]
+        problem = f"Codex skips the hooks in {hooks_path}, because you have not trusted them"
+        return [(problem, "Start `codex`, type /hooks, and trust those of Holdfast")]
 
     def session(self, target: InstallTarget, url: str, prompt: str, program: str) -> Session:
         """Trust the hooks for this run, since no person can."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.clients.base import Change, Client, InstallTarget
     from holdfast.file_edit.file import FileSnapshot
 
-_CORRECT = "Correct it and run it again; nothing was changed"
-_UNTOUCHED = "Correct it and run it again, or paste what --print shows; nothing was changed"
+_CORRECT = "Fix the file and run it again; nothing was changed"
+_UNTOUCHED = "Fix the file and run it again, or paste what --print shows; nothing was changed"
 
 
 def apply_changes(
@@ -34,7 +34,7 @@ def apply_changes(
                 and not is_within(snapshot.path, target.memory)
             )
             if foreign:
-                raise Refused(f"{snapshot.path} is there already, and is not ours", "Move it away, and run it again")
+                raise Refused(f"{snapshot.path} exists already and is not Holdfast's", "Move it away and run it again")
             text = change.value
         else:
             text = _insert(text, change, is_ours, snapshot.path)
@@ -110,8 +110,8 @@ def _check_readable(text: str, path: str, client: Client) -> None:
     except InvalidJson as error:
         raise Refused(f"{path} with our entries in it would not be valid JSON: {error}", _UNTOUCHED) from None
     except ValueError as error:
-        problem = f"{path} has comments or trailing commas, and {client.title} refuses all of such a file: {error}"
-        raise Refused(problem, "Make it plain JSON and run it again; nothing was changed") from None
+        problem = f"{path} has comments or trailing commas, and {client.title} rejects such a file as a whole: {error}"
+        raise Refused(problem, "Remove them and run it again; nothing was changed") from None
 
 
 def is_within(path: str, folder: str) -> bool:

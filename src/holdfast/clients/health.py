@@ -26,7 +26,10 @@ def _find_client_problems(name: str, target: InstallTarget) -> list[Problem]:
     except HoldfastError as error:
         return [Problem("client", f"{name}: {error.message}", error.fix, name)]
     fix = f"holdfast install {name}"
-    found = [Problem("client", f"{client.title}: {path} is not as the install left it", fix, path) for path in outdated[:1]]
+    found = [
+        Problem("client", f"{client.title}: {path} was changed or removed since the install", fix, path)
+        for path in outdated[:1]
+    ]
     return [
         *found,
         *[Problem("client", f"{client.title}: {message}", advice, name) for message, advice in client.find_problems(target)],

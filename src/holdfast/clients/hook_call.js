@@ -1,4 +1,4 @@
-// The part that all plugins of Holdfast share; the client's own part follows.
+// Shared code of Holdfast's plugins. The client's own code follows.
 import { spawn } from "node:child_process"
 
 const command = ["holdfast"]

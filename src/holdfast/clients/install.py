@@ -265,7 +265,7 @@ def write_plugin(client: Client, target: InstallTarget) -> str:
 
     files = plugin_files(client, target)
     if not files:
-        raise UsageError(f"{client.title} has no plugins", f"`holdfast install {client.name}` installs for it")
+        raise UsageError(f"{client.title} does not support plugins", f"Run `holdfast install {client.name}` instead")
     check_owner(target.memory, create=True)
     for change in files:
         file.replace(file.read(change.path), change.value.encode(), private=True)

@@ -1,11 +1,11 @@
-// Holdfast in OpenClaw: tells the model what is remembered, and keeps out of the way when anything fails.
+// Holdfast in OpenClaw: shows the model its memory. A failure never disturbs the session.
 export default {
   id: "holdfast",
   name: "Holdfast",
   register(api) {
-    const told = new Map() // by session: what was told at its start, so that the same bytes come with every request
+    const told = new Map() // by session: the text shown at its start, so that every request contains the same bytes
     const whose = (ctx) => ({ session_id: ctx?.sessionId ?? ctx?.sessionKey ?? "", cwd: ctx?.workspaceDir ?? "" })
-    const key = (who) => (who.session_id ? JSON.stringify([who.session_id, who.cwd]) : "") // one that is unknown is not kept
+    const key = (who) => (who.session_id ? JSON.stringify([who.session_id, who.cwd]) : "") // an unknown session is not stored
     const drop = (who) => [...told.keys()].filter((one) => JSON.parse(one)[0] === who.session_id).forEach((one) => told.delete(one))
     const tell = (who, source) => {
       const text = ask("start", { ...who, source })

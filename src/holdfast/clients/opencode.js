@@ -1,12 +1,12 @@
-// Holdfast in OpenCode: tells the model what is remembered, and keeps out of the way when anything fails.
-const TITLE = "You are a title generator" // how the prompt of OpenCode's own title agent begins
+// Holdfast in OpenCode: shows the model its memory. A failure never disturbs the session.
+const TITLE = "You are a title generator" // the start of the prompt of OpenCode's title agent
 
 function textOf(parts) {
   return (parts ?? []).filter((part) => part?.type === "text" && !part.synthetic).map((part) => part.text).join("\n")
 }
 
-// Memory that came with a prompt is kept as an ignored part of its message. OpenCode sends such a part to no model, so the
-// request for the session's title does not carry it; `experimental.chat.messages.transform` lets it through to the agent.
+// Memory for a prompt is an ignored part of the prompt's message. OpenCode sends ignored parts to no model, so the request for
+// the session's title does not contain it; `experimental.chat.messages.transform` adds it to the agent's request.
 function memoryPart(first, text) {
   return { ...first, id: `${first.id}h`, text, synthetic: true, ignored: true, metadata: { holdfast: true } }
 }
@@ -17,7 +17,7 @@ function isMemory(part) {
 
 export const Holdfast = async ({ directory, worktree }) => {
   const folder = directory || worktree
-  const told = new Map() // by session: what was told at its start, so that the same bytes come with every request
+  const told = new Map() // by session: the text shown at its start, so that every request contains the same bytes
   let title = TITLE
   const tell = (session, source) => {
     const before = told.get(session) ?? Promise.resolve("")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SKILLS = ("holdfast-memory", "update-memory")
 GATEWAY_SKILL = "update-memory"  # for agents that have the URL and a token of a gateway
 SECONDS = {"start": 10, "prompt": 10, "compact": 30, "stop": 10, "end": 3}  # how long a client should wait for our hook
-_DESCRIPTION = "Durable memory for AI agents: plain markdown that people own, shared by every agent on the machine."
+_DESCRIPTION = "Durable memory for AI agents, in Markdown files that you own, shared by all agents on the machine."
 
 
 def server_entry(client: Client, target: InstallTarget, **more: Any) -> dict[str, Any]:

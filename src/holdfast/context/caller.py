@@ -183,17 +183,17 @@ class Context:
     def scope(self, kind: str) -> Scope:
         """Return this caller's scope of a kind."""
         if kind not in SCOPES:
-            raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+            raise UsageError(f"unknown scope {kind!r}", f"Use one of: {', '.join(SCOPES)}")
         if kind not in self.config.allowed_scopes:
             raise errors.Denied(
-                f"this caller has no part in the scope {kind}", f"It may use: {', '.join(self.config.allowed_scopes)}"
+                f"this caller cannot use the scope {kind}", f"Use one of: {', '.join(self.config.allowed_scopes)}"
             )
         if kind == "global":
             return Scope("global")
         id = self.project_ids()[0] if kind == "project" else self.session if kind == "session" else self.agent
         if not id:
-            given = f"Give one: Memory({kind}=...), --{kind} or HOLDFAST_{kind.upper()}"
-            what = f"no {kind} is known, and nothing falls into another scope"
+            given = f"Set --{kind}, HOLDFAST_{kind.upper()} or Memory({kind}=...)"
+            what = f"no {kind} is known"
             raise NoScope(what, Template(phrase(f"{kind} of scope", given)))
         return Scope(kind, id)
 
@@ -228,7 +228,7 @@ class Context:
         scopes = [scope for scope in self.visible_scopes(kind) if (has or self._has_note)(scope, key)]
         kinds = list(dict.fromkeys(scope.kind for scope in scopes))
         if len(kinds) > 1:
-            raise UsageError(f"{key!r} is in several scopes: {', '.join(kinds)}", "Say which one with scope")
+            raise UsageError(f"{key!r} exists in several scopes: {', '.join(kinds)}", "Name one with scope")
         return scopes
 
     def _other_folders_of_project(self, folder: str) -> list[str]:
@@ -252,8 +252,8 @@ class Context:
     def require_person(self, what: str, by: str) -> None:
         """Raise `Denied` for an agent: it may not use the memory of other projects."""
         if self.origin != "user":
-            does = phrase(f"{by} as a person", f'`holdfast {by}` in a terminal of their own, or Memory(origin="user")')
-            raise errors.Denied(f"only a person may {what}", Template("A person does it: ", does))
+            does = phrase(f"{by} as a person", f'`holdfast {by}` in your own terminal, or Memory(origin="user")')
+            raise errors.Denied(f"only a person may {what}", Template("As a person, use ", does))
 
     def check_caller_names(self) -> None:
         """Reject secrets in the caller's names: they become folder names and are kept with every note."""

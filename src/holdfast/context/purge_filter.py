@@ -1,4 +1,4 @@
-"""Keep purged text out: refuse to write it, and recognise it where it came back."""
+"""Keep purged text out: reject writes of it, and detect it in files that were put back"""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Sync:
             except (Busy, DiskTrouble) as error:
                 if attempt + 1 == _REFRESH_ATTEMPTS or not self.is_outdated():
                     return f"the index could not be brought up to date: {error.message}"
-        return "the index is damaged again and again"
+        return "the index is damaged repeatedly"
 
     def refresh_once(self, scopes: tuple[str, ...], archived: bool = False) -> str:
         """Refresh without a second attempt: raise `IndexReset`, `Busy` or `DiskTrouble` if the index cannot be written."""
@@ -157,7 +157,7 @@ class Sync:
             self.refresh(self._scopes, self._archived)
             return question()
         except IndexReset:
-            raise DiskTrouble("the index cannot be used at all", "Check the disk; the notes are safe") from None
+            raise DiskTrouble("the index cannot be used", "Check the disk; the notes are safe") from None
         finally:
             self._index.close()
 

@@ -171,7 +171,7 @@ def _entry(
     passages: Iterable[Passage],
     header: transcript.TranscriptHeader | None,
 ) -> IndexEntry:
-    problem = "" if header else "its first line is not a transcript's"
+    problem = "" if header else "its first line is not the header of a transcript"
     indexed = tuple(passages)
     updated = max([passage.recorded for passage in indexed], default=header.started if header else "")
     session = header.session if header else name

@@ -69,7 +69,7 @@ class Calls:
         self._limit: anyio.CapacityLimiter | None = None
 
     async def tool(self, tool: Tool, given: object, ctx: Context) -> dict[str, Any]:
-        """Return the result of a tool call; an error becomes a result that says what to do."""
+        """Return the result of a tool call; an error becomes a result with its fix."""
         caller = None
         try:
             arguments = check_arguments(tool.input_schema, given)
@@ -93,7 +93,7 @@ class Calls:
 
     def _report_unexpected(self, error: Exception) -> str:
         """Report an unexpected error, on the user's own machine to stderr, and return one line for the agent."""
-        message = f"Memory could not do this ({type(error).__name__}). Go on without it, and tell the user"
+        message = f"Memory failed ({type(error).__name__}). Continue without it, and tell the user"
         if self._gate:
             self._gate.report_error(error)
             return message
@@ -249,7 +249,7 @@ class Memories:
 def check_arguments(schema: dict[str, Any], given: object) -> dict[str, Any]:
     """Return the arguments without nulls; raise `UsageError` if the schema does not allow them."""
     if not isinstance(given, dict):
-        raise UsageError("the arguments are not an object", f"Known: {', '.join(schema['properties'])}")
+        raise UsageError("the arguments must be an object", f"Use: {', '.join(schema['properties'])}")
     arguments = {name: value for name, value in given.items() if value is not None}
     for name, value in arguments.items():
         if name not in schema["properties"]:
@@ -257,7 +257,7 @@ def check_arguments(schema: dict[str, Any], given: object) -> dict[str, Any]:
         _check_value(name, schema["properties"][name], value)
     missing = [name for name in schema.get("required", ()) if name not in arguments]
     if missing:
-        fix = _description(schema["properties"][missing[0]]) or f"Give {' and '.join(missing)}"
+        fix = _description(schema["properties"][missing[0]]) or f"Add {' and '.join(missing)}"
         raise UsageError(f"missing: {', '.join(missing)}", fix)
     return arguments
 
@@ -265,7 +265,7 @@ def check_arguments(schema: dict[str, Any], given: object) -> dict[str, Any]:
 def _unknown_argument(name: str, known: list[str]) -> UsageError:
     near = get_close_matches(name, known, 1)
     shown = ascii(name[:80])
-    return UsageError(f"unknown argument {shown}", f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known)}")
+    return UsageError(f"unknown argument {shown}", f"Did you mean {near[0]}?" if near else f"Use: {', '.join(known)}")
 
 
 def _check_value(name: str, schema: dict[str, Any], value: object) -> None:
@@ -279,9 +279,9 @@ def _check_value(name: str, schema: dict[str, Any], value: object) -> None:
         )
     if isinstance(value, list):
         for item in value:
-            _check_value(f"each of {name}", schema["items"], item)
+            _check_value(f"each item of {name}", schema["items"], item)
     elif "enum" in schema and value not in schema["enum"]:
-        raise UsageError(f"unknown {name} {str(value)[:80]!a}", f"One of: {', '.join(schema['enum'])}")
+        raise UsageError(f"unknown {name} {str(value)[:80]!a}", f"Use one of: {', '.join(schema['enum'])}")
     elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
         raise UsageError(f"{name} {value} is out of range", f"{schema['minimum']} to {schema.get('maximum', 'any number')}")
 
@@ -296,7 +296,7 @@ def _description(schema: dict[str, Any]) -> str:
 def describe_project(caller: Caller, memory: Memory) -> dict[str, Any]:
     """Return which project was used and how it was found."""
     if caller.has_no_project:
-        return {"found_by": "nothing tells which project this is", "fix": caller.fix}
+        return {"found_by": "no project is known", "fix": caller.fix}
     id = memory.project if memory.config.enabled else caller.project  # if memory is disabled, nothing is looked up
     known = {"id": id, "folder": caller.folder}
     return {"found_by": caller.found_by, **{name: value for name, value in known.items() if value}}
@@ -316,7 +316,7 @@ def _run_tool(
 
 def _require_project(caller: Caller, scope: str | None) -> None:
     if scope == "project" and caller.has_no_project:
-        raise NoScope("no project is known, and nothing falls into another scope", caller.fix)
+        raise NoScope("no project is known", caller.fix)
 
 
 def _error_result(message: str, caller: Caller | None) -> dict[str, Any]:

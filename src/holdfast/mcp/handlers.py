@@ -90,7 +90,7 @@ def fact(memory: Memory, given: Arguments) -> Arguments:
         return {"facts": [to_plain_data(_redact_fact(one)) for one in memory.facts(given["subject"], **asked)]}
     _reject_arguments("stating", given, "as_of", "history")
     if "label" not in given:
-        raise UsageError("missing: label", "Say which property of the subject has this value")
+        raise UsageError("missing: label", "Add the property of the subject that has this value")
     stated = memory.fact(given.pop("subject"), given.pop("label"), given.pop("value"), **given)
     retired = [to_plain_data(_redact_fact(one)) for one in stated.retired]
     left_out = {"redacted": list(stated.redacted)} if stated.redacted else {}
@@ -105,7 +105,7 @@ def file(memory: Memory, given: Arguments) -> Arguments:
     }[command]  # fmt: skip
     missing = [name for name in wanted if name not in given and name != "new_str"]
     if missing:
-        raise UsageError(f"{command} needs {', '.join(missing)}", f"It takes {', '.join(wanted)}")
+        raise UsageError(f"{command} needs {', '.join(missing)}", f"It takes: {', '.join(wanted)}")
     words = [given.get(name, "") for name in wanted]
     if command == "view":
         lines = given.get("view_range")
@@ -125,7 +125,7 @@ def _redact_hit(hit: Hit) -> Hit:
 
 
 def _redact_fact(fact: Fact) -> Fact:
-    """Redact the value of a fact; its label tells whether it is a secret."""
+    """Redact the value of a fact; its label may show that it is a secret."""
     line = f"{fact.label}: {fact.value}"
     redacted = hide_secrets(line)
     return fact if redacted == line else fact.replace(value=redacted.removeprefix(f"{fact.label}: "))
@@ -157,10 +157,12 @@ def _plain(record: Record) -> Arguments:
 
 def _require_one_of(given: Arguments, *names: str) -> None:
     if len([name for name in names if name in given]) != 1:
-        raise UsageError(f"give {' or '.join(names)}, and not both", f"One of: {', '.join(names)}")
+        raise UsageError(f"exactly one of {' and '.join(names)} is needed", "Give one of them")
 
 
 def _reject_arguments(what: str, given: Arguments, *names: str) -> None:
     wrong = [name for name in names if name in given]
     if wrong:
-        raise UsageError(f"{', '.join(wrong)} means nothing when {what}", "With `value` a fact is stated, without it is asked")
+        raise UsageError(
+            f"{', '.join(wrong)} cannot be used when {what}", "With `value` the fact is set, without it the fact is read"
+        )

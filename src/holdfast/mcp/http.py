@@ -64,7 +64,7 @@ def serve(started: LaunchOptions, port: int, token: str | None, ready: Callable[
     try:
         listening = config.bind_socket()
     except SystemExit:  # uvicorn has logged the reason
-        raise Busy(f"cannot listen on port {port} of {HOST}", "Say --port 0 for any that is free") from None
+        raise Busy(f"cannot listen on port {port} of {HOST}", "Use --port 0 for any free port") from None
     with listening:
         listening.listen()
         where = f"http://{HOST}:{listening.getsockname()[1]}{PATH}"

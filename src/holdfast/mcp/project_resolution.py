@@ -93,7 +93,7 @@ def pop_arguments(arguments: dict[str, Any]) -> tuple[str, str | None, str | Non
     """Remove `project` and `folder` from the arguments and return how the project was found, the project and the folder."""
     project, folder = arguments.pop("project", None), arguments.pop("folder", None)
     if project is not None and folder is not None:
-        raise UsageError("project and folder contradict each other", "Give one of them")
+        raise UsageError("project and folder cannot be combined", "Give one of them")
     if folder is not None and (not os.path.isabs(folder) or "\0" in folder or not os.path.isdir(folder)):
         raise UsageError(f"no folder {folder[:200]!a}", "Give the absolute path of the project's directory")
     return "argument", project, folder

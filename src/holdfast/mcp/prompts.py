@@ -20,12 +20,12 @@ TEMPLATES: list[dict[str, Any]] = [
 SAVE: dict[str, Any] = {
     "name": "save-what-matters",
     "title": "Save what matters",
-    "description": "Look back over the session and keep what a later one needs.",
-    "arguments": [{"name": "focus", "description": "What to look at above all.", "required": False}],
+    "description": "Review the session and store what a later session needs.",
+    "arguments": [{"name": "focus", "description": "What to focus on.", "required": False}],
 }
 BOOT: dict[str, Any] = {
     "name": "boot",
     "title": "Boot",
-    "description": "Start up from memory: heartbeat, inbox, live state, open loops, identity and goals.",
+    "description": "Load an agent's memory: heartbeat, inbox, live state, open loops, identity and goals.",
 }
 PROMPTS = [SAVE, BOOT]

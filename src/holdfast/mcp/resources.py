@@ -29,7 +29,7 @@ def list_resources(memory: Memory) -> list[dict[str, Any]]:
         "uri": BRIEFING,
         "name": "briefing",
         "title": "Briefing",
-        "description": "What an agent is told when it starts.",
+        "description": "What an agent is shown when it starts.",
         "mimeType": "text/plain",
     }
     return [start, *[_describe_note(note) for note in memory.list(limit=_RECENT) if KEY_PATTERN.match(note.key)]]
@@ -52,10 +52,10 @@ def get_prompt(memory: Memory, caller: Caller, name: str, given: dict[str, str])
     """Return the text of a prompt; raise `MCPError` for an unknown one."""
     if name == SAVE["name"]:
         focus = " ".join(given.get("focus", "").split())[:500]
-        return _prompt_result(SAVE, guidance.SAVE.replace("{focus}", f", above all at: {focus}," if focus else ""))
+        return _prompt_result(SAVE, guidance.SAVE.replace("{focus}", f" with a focus on {focus}" if focus else ""))
     if name == BOOT["name"]:
         text = _boot(memory, caller) or memory.brief(remember=False).text
-        return _prompt_result(BOOT, text or "Memory is empty so far: nothing to start up from.")
+        return _prompt_result(BOOT, text or "Memory is empty: nothing to start from.")
     raise MCPError(code=INVALID_PARAMS, message=f"Unknown prompt: {escape_text(name[:80])}")
 
 
@@ -68,7 +68,7 @@ def _boot(memory: Memory, caller: Caller) -> str:
 
 
 def _describe_note(note: Note) -> dict[str, Any]:
-    first = "In quarantine: no person approved it yet."
+    first = "In quarantine: not approved by a person."
     if not note.quarantined:
         first = escape_text(show_hidden(hide_secrets(note.text).split("\n", 1)[0]))
     return {

@@ -85,7 +85,9 @@ class _RequestHandlers:
         tool = BY_NAME.get(params.name)
         if tool is None:
             known = ", ".join(BY_NAME)
-            raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {escape_text(params.name[:80])}. Known: {known}")
+            raise MCPError(
+                code=types.INVALID_PARAMS, message=f"Unknown tool: {escape_text(params.name[:80])}. Use one of: {known}"
+            )
         answer = await self._calls.tool(tool, params.arguments or {}, ctx)
         if tool.writes:
             self._background.start()  # this call may have created the home

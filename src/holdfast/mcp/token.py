@@ -33,14 +33,14 @@ def load_or_create(home: str) -> str:
             create_secret(path(home), secrets.token_urlsafe(_BYTES).encode())
         return _read(path(home))
     except OSError as error:
-        raise from_os(error, f"cannot keep a token in {path(home)}") from error
+        raise from_os(error, f"cannot store the token in {path(home)}") from error
 
 
 def _read(place: str) -> str:
-    fix = f"Remove {place}: a new one is made at the next start"
+    fix = f"Delete {place}; the next start creates a new token"
     token = read_secret(place, _MAX_CHARS + 1, fix)
     if not _MIN_CHARS <= len(token) <= _MAX_CHARS or not token.isascii() or not token.decode().isprintable() or b" " in token:
-        raise Damaged(f"{place} holds no token", fix)
+        raise Damaged(f"{place} contains no token", fix)
     return token.decode()
 
 

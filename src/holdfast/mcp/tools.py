@@ -40,7 +40,7 @@ _TAGS = _list("string")
 _SCOPE = _text("", *SCOPES)
 _TYPE = _text("", *TYPES)
 _ORIGIN = _text("If not your own work.", *AGENT_ORIGINS)
-_REDACT = _flag("Mask secrets instead of refusing.")
+_REDACT = _flag("Mask secrets instead of rejecting.")
 _MADE_FROM = _list("string", "Sources: URLs, paths, note:KEY.")
 _LIMIT = _number(1, 100)
 _SHARED_ARGUMENTS = (
@@ -110,7 +110,7 @@ TOOLS = (
             "text": _text(), "key": _text("a-z, 0-9, -"), "scope": _SCOPE, "type": _TYPE,
             "tags": _TAGS, "valid_from": _text("YYYY-MM-DD"), "valid_to": _text(),
             "pinned": _flag(), "origin": _ORIGIN, "made_from": _MADE_FROM,
-            "expected": _text("Version you read; refused if changed since."), "redact": _REDACT,
+            "expected": _text("Version you read; rejected if changed since."), "redact": _REDACT,
         },
         needed=("text",), writes=True,
     ),

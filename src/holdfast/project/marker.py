@@ -124,8 +124,8 @@ def _existing_marker(folder: str, registry: Registry) -> str:
     marker = read_marker(folder)
     if marker is None or not is_valid_here(marker, registry):
         raise Conflict(
-            f"{folder}/{MARKER_FOLDER}/{MARKER_FILE} is there already and is not this folder's",
-            "Look at it, and remove it if it is a leftover",
+            f"{folder}/{MARKER_FOLDER}/{MARKER_FILE} exists already and belongs to another folder",
+            "Check it, and delete it if it is a leftover",
         )
     record_location(marker.id, marker.nonce, marker.folder, registry)
     return marker.id

@@ -80,8 +80,8 @@ def find_candidates(cwd: str, override: str | None = None, isolate_worktrees: bo
     if override is not None:
         if not is_name(override):
             raise InvalidKey(
-                f"the project id {override[:140]!r} breaks the rule",
-                "Use 1 to 128 of A-Z a-z 0-9 . _ - and no dot in front",
+                f"the project id {override[:140]!r} is not valid",
+                "Use 1 to 128 letters, digits, dots, `_` and `-`, not starting with a dot",
             )
         return Candidates(path=path_id(here), root=here, override=override)
     repository, marked = _find_roots(here)
@@ -96,7 +96,9 @@ def _require_current_folder() -> None:
     try:
         os.getcwd()
     except FileNotFoundError:
-        raise NoScope("the folder you are in was removed", "Go to a folder that exists, or name a project") from None
+        raise NoScope(
+            "the current folder was deleted", "Change to a folder that exists, or name a project with --project"
+        ) from None
 
 
 def _read_repository(repository: Repository, marked: str | None, isolate: bool) -> Candidates:

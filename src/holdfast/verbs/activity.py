@@ -76,9 +76,7 @@ def _fill_days(
     )
 
 
-def _find_notes(
-    context: Context, folders: tuple[str, ...], listed: list[tuple[str, int, int]]
-) -> tuple[NoteActivity, ...]:
+def _find_notes(context: Context, folders: tuple[str, ...], listed: list[tuple[str, int, int]]) -> tuple[NoteActivity, ...]:
     """Return the notes with these ids, in the same order; ids of files and of forgotten notes are left out."""
     ids = [id for id, _, _ in listed]
     found: dict[str, FoundNote] = context.query(lambda: context.index.find_notes_by_id(ids, folders)) if ids else {}

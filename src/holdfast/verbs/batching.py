@@ -52,7 +52,7 @@ class WriteQueue:
         with self._lock:
             if not self._is_closed:
                 if len(self._waiting) >= _MAX_WAITING:
-                    raise Busy(f"{_MAX_WAITING:,} stores wait to be written", "Try again")
+                    raise Busy(f"{_MAX_WAITING:,} stores are waiting already", "Try again")
                 self._waiting.append((request, future))
                 if not self._is_writing:
                     self._writer.submit(self._write_all)

@@ -162,7 +162,7 @@ def _check_importable(row: Row, max_bytes: int) -> None:
     validate.check_tags(tuple(row["tags"]))
     if row["valid_to"] and row["valid_to"] <= row["valid_from"]:
         what = Template(field("valid_to"), f" {row['valid_to']} is not after ", field("valid_from"), f" {row['valid_from']}")
-        raise UsageError(what, Template("A text is true from one day to a later one: say ", field("valid_from"), " too"))
+        raise UsageError(what, Template("Give a later end, or an earlier ", field("valid_from")))
 
 
 def _version_record(version: Version, rules: dict[str, None]) -> Row:

@@ -39,7 +39,7 @@ class Files:
         rows = text.split("\n")
         are_numbers = isinstance(first, int) and isinstance(last, int)
         if not are_numbers or not 1 <= first <= len(rows) or (last != -1 and last < first):
-            raise UsageError(f"lines {first} to {last} of {len(rows)}", "Count from 1; -1 means the end")
+            raise UsageError(f"lines {first} to {last} of {len(rows)}", "Line numbers start at 1; -1 is the end of the file")
         return piece_of(rows, first, len(rows) if last == -1 else last)
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
@@ -47,7 +47,7 @@ class Files:
         text = validate.decode_text(text)
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         if not parts or tree.is_folder(parts):
-            raise InvalidPath(f"{path} is a folder", "Name a file")
+            raise InvalidPath(f"{path} is a folder", "Give the path of a file")
         seen = tree.file_id(parts)
         self._write(tree, target_scope, parts, text=validate.redact(text)[0] if redact else text, seen=seen)
         return "created" if seen is None else "updated"
@@ -62,7 +62,7 @@ class Files:
         if count == 0 and "⟦" in old:  # the file was shown with marks for hidden characters
             old, new, count = hidden_chars.resolve_marks(text, old, new)
         if count != 1:
-            raise Conflict(f"the text to replace stands {count} times in {path}", "Give a piece that stands there once")
+            raise Conflict(f"the text to replace occurs {count} times in {path}", "Give a text that occurs exactly once")
         after = text.replace(old, new)
         self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=text)
 
@@ -73,7 +73,7 @@ class Files:
         before = self._read_text(tree, parts, path)
         rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):
-            raise UsageError(f"line {line} of {len(rows)}", "Use 0 for the start, up to the number of lines")
+            raise UsageError(f"line {line} of {len(rows)}", "Give a line from 0 (the start) to the number of lines")
         rows[line:line] = validate.require_text(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
         self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=before)
@@ -82,7 +82,7 @@ class Files:
         """Delete a file, or a folder with its contents."""
         parts, tree, target_scope = self._resolve(path, scope, writing=True)
         if not parts:
-            raise InvalidPath("the whole tree", "Name a file or a folder in it")
+            raise InvalidPath("cannot delete or rename the root of the tree", "Give the path of a file or folder in it")
         files = file_sources.list_versions(tree, target_scope.folder, parts)
         tree.delete(parts)
         file_sources.record_deleted(self._context.ledger, target_scope.folder, files)
@@ -93,9 +93,9 @@ class Files:
         parts, tree, target_scope = self._resolve(old, scope, writing=True)
         target = validate.check_path(new)
         self._check_may_brief(target)
-        validate.reject_secrets(new, "a path", fix="Give it another name")
+        validate.reject_secrets(new, "a path", fix="Choose another name")
         if not parts or not target:
-            raise InvalidPath("the whole tree", "Name a file or a folder in it")
+            raise InvalidPath("cannot delete or rename the root of the tree", "Give the path of a file or folder in it")
         files = file_sources.list_versions(tree, target_scope.folder, parts)
         tree.rename(parts, target)
         file_sources.record_moved(self._context.ledger, tree, target_scope.folder, files, old=parts, new=target)
@@ -105,24 +105,24 @@ class Files:
         if writing or not self._context.config.enabled:
             self._context.require_enabled()
             self._context.check_caller_names()
-            validate.reject_secrets(str(path), "a path", fix="Give it another name")
+            validate.reject_secrets(str(path), "a path", fix="Choose another name")
         target_scope, parts = self._context.scope(scope), validate.check_path(path)
         if writing:
             self._check_may_brief(parts)
         return parts, self._context.store.tree(target_scope.folder), target_scope
 
     def _check_may_brief(self, parts: tuple[str, ...]) -> None:
-        """Raise Refused for a file that briefings show if the caller's origin is quarantined: nobody can approve a file."""
+        """Raise Refused for a file that briefings show if the caller's origin is quarantined: files cannot be approved."""
         path = "/".join(parts)
         is_briefed = any(f"{briefed}/".startswith(f"{path}/") for briefed in TOLD)
         if is_briefed and self._context.origin in self._context.config.quarantine:
-            what = f"{path} is told to agents, and what came from {self._context.origin} is not"
-            raise Refused(what, "Write it to another file, or let a person do it")
+            what = f"{path} is shown to agents, so text with the origin {self._context.origin} cannot be written to it"
+            raise Refused(what, "Write to another file, or ask a person to write it")
 
     def _read_text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
         content = tree.read(parts) if parts else None
         if content is None:
-            raise NotFound(f"no file {path}", "`view /memories` lists what there is")
+            raise NotFound(f"no file {path}", "List the files with `view /memories`")
         try:
             return content.data.decode("utf-8")
         except UnicodeDecodeError:

@@ -49,7 +49,7 @@ def forget(context: Context, scopes: list[Scope], key: str, expected: str | None
         content = context.store.read_file(scope.folder, archived.part, archived.name) if archived else None
         if content and parse_note(content.data, content.modified).digest == expected and _trash_note(context, scope, key):
             return [scope]
-    raise Conflict(f"the note {key!r} is another version by now, or gone", "Read it again")
+    raise Conflict(f"the note {key!r} was changed or deleted since you read it", "Read it again")
 
 
 def _trash_note(context: Context, scope: Scope, key: str, seen: dict[str, FileId] | None = None) -> bool:
@@ -86,7 +86,7 @@ def list_trash(context: Context, kind: str | None) -> list[TrashedNote]:
 
 def restore(context: Context, key: str, kind: str | None, under: str | None) -> tuple[str, Scope]:
     """Restore the note that was forgotten or archived last under this key; return its key now and its scope."""
-    otherwise = Template("bring it back under one: ", command("restore {} --as {}", "NAME", "KEY"))
+    otherwise = Template("Restore it under a valid key: ", command("restore {} --as {}", "NAME", "KEY"))
     name = validate.check_key(under if under is not None else key, otherwise)
     for scope in context.visible_scopes(kind):
         trashed = context.store.list_trash(scope, key)
@@ -94,7 +94,7 @@ def restore(context: Context, key: str, kind: str | None, under: str | None) -> 
             _restore_note(context, scope, trashed[0], name)
             return name, scope
     fix = Template(command("list --trash"), " shows what can be restored")
-    raise NotFound(f"nothing forgotten or archived under {key!r}", fix)
+    raise NotFound(f"no forgotten or archived note {key!r}", fix)
 
 
 def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: str) -> None:
@@ -111,8 +111,8 @@ def _restore_note(context: Context, scope: Scope, trashed: TrashedNote, name: st
     try:
         context.store.restore_note(scope, trashed, name)
     except Changed:
-        fix = Template("Bring it back under another: ", command("restore {} --as {}", trashed.key, "OTHER"))
-        raise Conflict(f"another note has the key {name!r} by now", fix) from None
+        fix = Template("Restore it under another key: ", command("restore {} --as {}", trashed.key, "OTHER"))
+        raise Conflict(f"another note has the key {name!r} now", fix) from None
     from_archive = trashed.part == "archive"
     if from_archive:
         context.update_index(lambda: context.sync.remove_files(scope.folder, "archive", [trashed.name]))
@@ -146,11 +146,11 @@ def restore_session(context: Context, session: str, client: str | None) -> Logge
             if not _is_transcript_of(file, session, client):
                 continue
             if not file.restore(name):
-                raise Conflict(f"the session {session} has a transcript again", "Forget that one first")
+                raise Conflict(f"the session {session} already has a transcript", "Forget that transcript first")
             _refresh_transcripts(context, scope)
             turns = sum([transcript.parse_line(line.data) is not None for line in file.read_lines()])
             return Logged(session, file_client, turns, 0, file.path)
-    raise NotFound(f"no transcript of session {session!r} in the trash", "Sessions stay there for as long as notes do")
+    raise NotFound(f"no forgotten transcript of session {session!r}", "The trash is emptied after `retention.trash_days`")
 
 
 def _refresh_transcripts(context: Context, scope: Scope) -> None:

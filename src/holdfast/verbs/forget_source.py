@@ -232,7 +232,7 @@ def _find_note(context: Context, folders: tuple[str, ...], name: str, suspects: 
     found = [*trashed, *[_suspect(context, *note, suspects) for note in notes]]
     tainted = [suspect for suspect in found if suspect and suspect.taint(lambda _: f"note:{name}")]
     if not tainted:
-        raise NotFound(f"no note {validate.hide_secrets(name)[:80]!r}", Template(command("list"), " shows what there is"))
+        raise NotFound(f"no note {validate.hide_secrets(name)[:80]!r}", Template(command("list"), " shows the notes there are"))
     return tainted
 
 

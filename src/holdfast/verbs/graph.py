@@ -53,8 +53,8 @@ class Graph(Record):
 def build_graph(facts: Iterable[Fact], entity: str, depth: int = 1) -> Graph:
     """Return what is linked with an entity, in either direction, in up to `depth` steps."""
     if depth < 0:
-        fix = "Give 0 for the entity alone, 1 for its neighbours, and so on"
-        raise UsageError(Template(field("depth"), f": {depth} is below 0"), fix)
+        fix = "Use 0 for the entity alone, 1 for its neighbours, and so on"
+        raise UsageError(Template(field("depth"), f" must be 0 or more, not {depth}"), fix)
     links = _Links(facts)
     start = links.find(entity)
     if start is None:
@@ -220,7 +220,7 @@ class _Links:
 def as_text(graph: Graph) -> str:
     """Return a tree for a terminal: each link once, each entity's own links where it first appears."""
     if not graph.entities:
-        return f"{graph.start}: nothing is known"
+        return f"{graph.start}: no facts"
     order = {entity.name: number for number, entity in enumerate(graph.entities)}
     below: dict[str, list[Edge]] = {}
     for edge in graph.edges:

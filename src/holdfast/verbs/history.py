@@ -64,9 +64,9 @@ def log(
     """Implement `Memory.log`: check the turns and append them to the session's transcript."""
     context.require_enabled()
     if session is None and context.session is None:
-        ways = "Give one: log(turns, session=...), Memory(session=...), --session or HOLDFAST_SESSION"
+        ways = "Set --session, HOLDFAST_SESSION or log(turns, session=...)"
         fix = Template(phrase("session of turns", ways))
-        raise NoScope("no session is known whose turns these are", fix)
+        raise NoScope("no session is known for these turns", fix)
     name = _check_name(session if session is not None else context.session, "session id")
     checked_client = _check_name(client or context.client or _UNKNOWN_CLIENT, "client's name")
     writer = _Writer(context, scope=scope, client=checked_client, kept=transcript.LIVE)
@@ -189,13 +189,15 @@ def context_of_folder(context: Context, folder: str) -> Context:
 
 
 def _check_mapping(given: object, number: int, tools: ToolCalls, redact: bool) -> Iterator[TranscriptLine]:
-    """Yield the turns of one mapping; none if it says nothing."""
+    """Yield the turns of one mapping; none if it has no text."""
     try:
         if not isinstance(given, Mapping):
-            raise UsageError(f"a turn is a mapping, not {type(given).__name__}", 'Such as {"role": "user", "text": "..."}')
+            raise UsageError(
+                f"a turn must be a mapping, not {type(given).__name__}", 'Use a mapping such as {"role": "user", "text": "..."}'
+            )
         turn = _check_turn(given, redact)
     except HoldfastError as error:
-        kept = "turns before it may be kept, and none is ever added twice"
+        kept = "turns before it may be stored, and none is stored twice"
         error.hint = Template(error.hint, "; ", kept) if error.hint else kept
         error.about("turn", number)
         raise
@@ -212,7 +214,7 @@ def _check_turn(given: Mapping[str, Any], redact: bool) -> TranscriptLine | None
             validate.reject_secrets(speaker, "a speaker", fix=Template("Give another name, or log it with ", REDACT))
     role = transcript.parse_role(given.get("role"), speaker)
     if role is None:
-        raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"One of: {', '.join(transcript.ROLES)}")
+        raise UsageError(f"unknown role {str(given.get('role'))[:40]!r}", f"Use one of: {', '.join(transcript.ROLES)}")
     time = transcript.parse_time(given.get("time"))
     text = given.get("text") if given.get("text") is not None else given.get("content")
     text = message_text(text) if isinstance(text, list | dict) else text
@@ -384,9 +386,11 @@ class _SessionWriter:
 def _parse_header(transcript_file: Transcript, line: bytes, session: str | None = None) -> TranscriptHeader:
     header = transcript.parse_header(line)
     if header is None:
-        raise Damaged(f"{transcript_file.path} does not start as a transcript does", "Move it out of the transcripts folder")
+        raise Damaged(
+            f"{transcript_file.path} does not start with the header of a transcript", "Move it out of the transcripts folder"
+        )
     if session is not None and header.session != session:
-        raise Damaged(f"{transcript_file.path} is the transcript of another session", "Give it the name it had")
+        raise Damaged(f"{transcript_file.path} is the transcript of another session", "Rename the file to its original name")
     return header
 
 
@@ -399,7 +403,7 @@ def expand(context: Context, what: str, *, before: int, after: int, session: str
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
             raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")
     if not isinstance(what, str) or not what.strip():
-        raise UsageError("nothing to look around", "Give a turn's id or the citation of a hit")
+        raise UsageError("no turn was named", "Give the ID of a turn or the citation of a hit")
     if not context.config.enabled:
         return []
     transcript_file, first, last = _find_by_citation(context, what) or _find_by_id(context, what, session)
@@ -444,7 +448,7 @@ def _find_by_id(context: Context, id: str, session: str | None) -> tuple[Transcr
         raise _not_found(id)
     if len(found) > 1:
         names = ", ".join(transcript_file.path for transcript_file, _ in found[:3])
-        raise UsageError(f"several sessions have a turn {id!r}: {names}", "Say which session, or give a hit's citation")
+        raise UsageError(f"several sessions have a turn {id!r}: {names}", "Name the session, or give the citation of a hit")
     transcript_file, number = found[0]
     return transcript_file, number, number
 
@@ -489,5 +493,5 @@ def _read_around(
 
 
 def _not_found(what: str) -> NotFound:
-    fix = Template("Give a turn's id, or a citation as ", command("recall"), " shows it")
+    fix = Template("Give the ID of a turn, or a citation from the output of ", command("recall"))
     return NotFound(f"no turn {what[:200]!r}", fix)

@@ -93,7 +93,7 @@ def adopt(context: Context, old: str, new: str | None) -> Adopted:
     named = validate.check_name(new, "project id") if new is not None else own
     target = context.ledger.projects.find_project(named) or named
     if old == named:
-        fix = "Run it in the folder that should have the memory, or name that project as NEW"
+        fix = "Run it in the folder that should get the memory, or name its project as NEW"
         raise UsageError(f"{old!r} cannot adopt itself", fix)
     if named != own:
         _find_existing(context, named)
@@ -143,7 +143,7 @@ def explain_unknown_project(context: Context) -> str:
         return ""
     leads = context.ledger.projects.find_project(named)
     if leads is not None and context.origin == "user":
-        return f"No project named {named!r} in this home. It is an older id of {leads!r}: use --project {leads}."
+        return f"No project named {named!r} in this home. It is an older ID of {leads!r}: use --project {leads}."
     if not _list_ids(context):
         return ""  # in a home without projects there is nothing that could have been meant instead
     return f"No project named {named!r} in this home.{_list_known(context) if context.origin == 'user' else ''}"

@@ -45,7 +45,7 @@ def find_source(context: Context, origin: str, made_from: object) -> Source:
     if cached is not None:
         return cached
     for name in names:
-        validate.reject_secrets(name, "made_from", fix="Name the source without it")
+        validate.reject_secrets(name, "made_from", fix="Remove the secret from the source")
     kept, least = trust.resolve_made_from(
         names,
         lambda note: _find_note_trust(context, note),
@@ -142,7 +142,7 @@ def contain(
                 action, new = compose(_lower_trust(draft, *origin), old)
         replaces_trusted = action == "updated" and old and old.trust not in quarantine and new.trust in quarantine
         if replaces_trusted and context.origin != PERSON:
-            what = f"{draft.key!r} says what is trusted, and this came from {new.trust}: the note would not be told any more"
+            what = f"the note {draft.key!r} is trusted, and text with the origin {new.trust} cannot replace it"
             raise Refused(what, "Store it under another key")
         contained.append((action, new))
     return contained
@@ -174,7 +174,7 @@ def _find_copies(context: Context, drafts: list[Draft], composed: list[Composed]
 
 
 def _find_rejected(context: Context, draft: Draft, old: ParsedNote | None) -> Origin | None:
-    """Return the note that a person rejected in a visible scope and that said this text.
+    """Return the note with this text that a person rejected in a visible scope.
 
     What the note says already, and is trusted, does not count against its next version.
     """
@@ -219,8 +219,8 @@ def refuse_restore(context: Context, usage_id: str, key: str) -> None:
     """Raise `Refused` if an agent restores a note that a person removed because of its text or its source."""
     last = next(iter(context.ledger.decisions.list(usage_id)), None) if context.origin != PERSON else None
     if last and last.action in TAKEN_AWAY:
-        what = f"a person took {key!r} away, and it is not an agent's to bring back"
-        raise Refused(what, Template("A person does: ", command("restore {}", key)))
+        what = f"a person removed {key!r}, and agents cannot restore it"
+        raise Refused(what, Template("A person can use ", command("restore {}", key)))
 
 
 def refuse_forget(context: Context, scope: Scope, keys: list[str]) -> None:
@@ -230,8 +230,8 @@ def refuse_forget(context: Context, scope: Scope, keys: list[str]) -> None:
     quarantined = [key for key in keys if _is_quarantined(context, scope, key)]
     if quarantined:
         names = ", ".join([repr(key) for key in quarantined[:_SHOWN]]) + (", ..." if quarantined[_SHOWN:] else "")
-        fix = Template("A person decides: ", command("review"))
-        raise Refused(f"in quarantine, and not an agent's to forget: {names}", fix)
+        fix = Template("A person can use ", command("review"))
+        raise Refused(f"agents cannot forget notes in quarantine: {names}", fix)
 
 
 def _is_quarantined(context: Context, scope: Scope, key: str) -> bool:

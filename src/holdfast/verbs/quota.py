@@ -37,10 +37,10 @@ def check(context: Context, *, notes: int = 0, bytes: int = 0) -> None:
     agent = context.agent
     context.sync.prepare_all_scopes()
     used = context.query(lambda: context.index.agent_usage(agent))
-    fix = Template(command("forget {}", "KEY"), " what is not needed, or let an operator raise the quota")
+    fix = Template(command("forget {}", "KEY"), " notes that are not needed, or ask an operator for a higher quota")
     if most_notes and notes > 0 and used.notes + notes > most_notes:
-        what = f"{agent} has {used.notes:,} notes, this adds {notes:,}, and it may have {most_notes:,}"
+        what = f"{agent} has {used.notes:,} notes; {notes:,} more would exceed its quota of {most_notes:,}"
         raise QuotaExceeded(f"{what} (quota.notes)", fix)
     if most_bytes and bytes > 0 and used.bytes + bytes > most_bytes:
-        what = f"{agent} has {used.bytes:,} bytes of notes and files, this adds {bytes:,}, and it may have {most_bytes:,}"
+        what = f"{agent} has {used.bytes:,} bytes of notes and files; {bytes:,} more would exceed its quota of {most_bytes:,}"
         raise QuotaExceeded(f"{what} (quota.bytes)", fix)

@@ -76,7 +76,7 @@ class Snippets(list[Snippet]):
 
 
 class Piece(TextRecord):
-    """Some lines of a file; empty text where there is no file, and `exists` says so."""
+    """Some lines of a file; if there is no file, the text is empty and `exists` is false."""
 
     _name_fields = ("path",)
     path: str
@@ -87,7 +87,7 @@ class Piece(TextRecord):
 
 
 def hit_of_file(found: FoundPassage, content: FileContent) -> Hit:
-    """Return the lines of a file that matched, as they are now; the ledger knows who wrote it."""
+    """Return the current lines of a file that matched, with the writer from the ledger."""
     first, last = found.lines
     text = replace_invalid(content.data.decode("utf-8", "surrogateescape"))
     entry, rows = frontmatter.parse_file_header(found.name, text), text.split("\n")
@@ -226,13 +226,13 @@ def _explain_missing(context: Context, key: str) -> NotFound:
 
     scopes = context.visible_scopes(None)
     for trashed in [note for scope in scopes for note in context.store.list_trash(scope, key)]:
-        since = f"it is in the {trashed.part} since {trashed.time[:10]}"
-        return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " brings it back"))
+        since = f"it was moved to the {trashed.part} on {trashed.time[:10]}"
+        return NotFound(f"no note {key!r}: {since}", Template(command("restore {}", key), " restores it"))
     folders = tuple([scope.folder for scope in scopes])
     context.refresh(folders)
     notes = context.query(lambda: context.index.list_notes(folders, most=_SUGGESTIONS))
     near = difflib.get_close_matches(key, [note.key for note in notes], 1)
-    listed = Template(command("list"), " shows what there is")
+    listed = Template(command("list"), " shows the notes there are")
     return NotFound(f"no note {key!r}", f"Did you mean {near[0]!r}?" if near else listed)
 
 

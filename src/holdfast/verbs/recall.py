@@ -104,9 +104,9 @@ def make_filter(
     validate.check_choice(sort, SORTS, "sort")
     check_limit(limit, _MAX_LIMIT)
     if not isinstance(query, str):
-        raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Say what to look for")
+        raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Add a query")
     if mode != "recent" and not query.strip():
-        raise UsageError("an empty query", "Say what to look for, or ask with mode 'recent'")
+        raise UsageError("an empty query", "Add a query, or use mode 'recent'")
     known = dates.parse_as_of(known_at, "known_at") if known_at is not None else None
     moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else known
     wanted_type = validate.check_choice(type, TYPES, "type") if type else None
@@ -115,7 +115,7 @@ def make_filter(
         folders = caller.all_folders() if scope == "all" else caller.visible_folders(scope)
     kinds = kind.split(",") if isinstance(kind, str) and kind else [kind] if kind else []
     if mode == "recent" and kinds == ["fact"]:
-        raise UsageError("facts cannot be recalled by mode 'recent'", "Say what to look for, or list them with `facts`")
+        raise UsageError("facts cannot be recalled by mode 'recent'", "Add a query, or list them with `facts`")
     part = " ".join([PARTS[validate.check_choice(one, tuple(PARTS), "kind")] for one in kinds]) or EVERY_PART
     if archived is not None:
         part = " ".join([one for one in part.split() if (one == "archive") == archived]) or _NO_PART
@@ -133,7 +133,7 @@ def make_filter(
 def check_limit(value: object, most: int) -> int:
     """Return a limit; raise `UsageError` if it is not a whole number from 1 to `most`."""
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Ask for 1 to {most}")
+        raise UsageError(Template(field("limit"), f" must be 1 to {most}, not {value!r}"), f"Use 1 to {most}")
     return value
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.config import Config
     from holdfast.context.caller import Context
 
-    Registered = dict[str, object]  # what the registry says of one file: its project, and what we created for it
+    Registered = dict[str, object]  # the entry of a file in the registry: its project, and what we created for it
 
 _REGISTRY = "rendered.json"
 _ATTEMPTS = 5
@@ -95,14 +95,14 @@ def render_all(context: Context) -> tuple[list[str], list[str]]:
         try:
             exists = os.path.exists(path)
             if not exists:
-                failed.append(f"{path}, which is no longer there: where it was moved or copied to, the block stays as it was")
+                failed.append(f"{path}, which was moved or deleted; copies of it keep the old block")
             rendered = _render(context, path, project, remove=not exists)
             if rendered.action != "unchanged":
                 written.append(path)
             if not rendered.chars and exists and os.path.exists(path):
                 _register(config, path, entry)  # empty for now: a note stored later may be shown there again
         except HoldfastError:
-            failed.append(f"{path}, which cannot be written")
+            failed.append(f"{path}, which cannot be written to")
     return written, failed
 
 
@@ -121,7 +121,7 @@ def problems(home: str) -> list[Problem]:
             if content.bytes is not None:
                 file.check_writable(content)
         except HoldfastError as error:
-            found.append(Problem("rendered", f"what is forgotten may still stand in {path}: {error.message}", error.fix, path))
+            found.append(Problem("rendered", f"forgotten text may remain in {path}: {error.message}", error.fix, path))
     return found
 
 
@@ -145,14 +145,14 @@ def _write_block(path: str, text: str, entry: Registered) -> tuple[Registered, s
             file.remove_folders([str(folder) for folder in created] if isinstance(created, list) else [])
         kept: Registered = {"made": True, "folders": folders} if found.bytes is None else entry
         return kept, "written" if text else "removed"
-    raise Conflict(f"{path} keeps being changed by somebody else", "Try again when it is quiet")
+    raise Conflict(f"another program keeps changing {path}", "Try again later")
 
 
 def _decode(found: file.FileSnapshot) -> str:
     try:
         return (found.bytes or b"").decode("utf-8")
     except UnicodeDecodeError as error:
-        raise Refused(f"{found.path} is not UTF-8 (byte {error.start})", "Name another file") from None
+        raise Refused(f"{found.path} is not UTF-8 (byte {error.start})", "Choose another file") from None
 
 
 # --- the registry of rendered files -----------------------------------------------------------------------------------
@@ -172,8 +172,8 @@ def _load_registry(home: str) -> dict[str, Registered]:
     except ValueError:
         registry = None
     if not isinstance(registry, dict) or not all(isinstance(entry, dict) for entry in registry.values()):
-        fix = f"mv {found.path} {found.path}.damaged, then `holdfast render` each of them again"
-        raise Damaged(f"{found.path}, which says what files show a briefing, cannot be read", fix)
+        fix = f"mv {found.path} {found.path}.damaged, then run `holdfast render` again for each file"
+        raise Damaged(f"{found.path} (the list of files with a briefing) cannot be read", fix)
     return registry
 
 

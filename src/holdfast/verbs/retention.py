@@ -99,7 +99,7 @@ def _erase_history(context: Context, scope: Scope, trashed: TrashedNote) -> None
 
 
 def empty_trash(context: Context, scopes: list[Scope], days: int) -> Emptied:
-    """Erase what has been in the trash of these scopes for so many days, 0 for all of it; for a person only."""
+    """Erase what has been in the trash of these scopes for this many days, 0 for all of it; for a person only."""
     review.require_person(context, "empty the trash")
     before = dates.days_before(dates.now(), days) if days else _AFTER_ALL
     erased = [erase_trash(context, scope, before) for scope in scopes]

@@ -38,7 +38,7 @@ def list_quarantined(context: Context, kind: str | None, everywhere: bool = Fals
 
 def all_folders(context: Context, kind: str | None = None) -> tuple[str, ...]:
     """Return the folders of every agent, project and session, as far as the caller's kinds of scope go; for a person only."""
-    require_person(context, "look into scopes that are not theirs")
+    require_person(context, "read the scopes of other callers")
     wanted = (validate.check_choice(kind, SCOPES, "scope"),) if kind else SCOPES
     kinds = [kind for kind in wanted if kind in context.config.allowed_scopes]
     return tuple([folder for folder in context.store.list_scopes() if Scope.of_folder(folder).kind in kinds])
@@ -47,8 +47,8 @@ def all_folders(context: Context, kind: str | None = None) -> tuple[str, ...]:
 def require_person(caller: Caller, what: str) -> None:
     """Raise `Refused` for an agent: it may not decide about its own notes."""
     if caller.origin != quarantine.PERSON:
-        does = phrase("review as a person", '`holdfast review` in a terminal of their own, or Memory(origin="user")')
-        fix = Template("A person does it: ", does)
+        does = phrase("review as a person", '`holdfast review` in your own terminal, or Memory(origin="user")')
+        fix = Template("As a person, use ", does)
         raise Refused(f"only a person may {what}", fix)
 
 
@@ -61,7 +61,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
     for _ in range(_ATTEMPTS):
         content = context.store.read_note(scope, key)
         if content is None:
-            raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
+            raise NotFound(f"no note {key!r}", Template(command("review"), " lists the notes in quarantine"))
         old = versions.parse_note(content.data, content.modified)
         if expected is not None and old.digest != expected:
             raise _changed_since(key)
@@ -79,7 +79,7 @@ def approve(context: Context, key: str, where: str | Scope | None, expected: str
         context.update_index(lambda: context.sync.refresh_folder(scope.folder, "notes"))
         context.sync.write_listing(scope)
         return versions.to_note(scope, key, new, context.config.quarantine)
-    raise Busy(f"the note {key!r} is changed by others all the time", "Try again")
+    raise Busy(f"other processes keep changing the note {key!r}", "Try again")
 
 
 def put_in_quarantine(context: Context, key: str, where: str | Scope | None, expected: str | None) -> Note:
@@ -87,7 +87,9 @@ def put_in_quarantine(context: Context, key: str, where: str | Scope | None, exp
     require_person(context, "put a note in quarantine")
     trusts = context.config.quarantine
     if not trusts:
-        raise Refused("no origin is quarantined, so nothing waits for review", "Set trust.quarantine")
+        raise Refused(
+            "trust.quarantine is empty, so no note can be put in quarantine", "Set trust.quarantine to a list of origins"
+        )
     scope = _find_scope(context, key, where)
     context.sync.prepare_scope(scope.folder)
     content = context.store.read_note(scope, key)
@@ -111,7 +113,7 @@ def put_in_quarantine(context: Context, key: str, where: str | Scope | None, exp
 
 
 def _changed_since(key: str) -> Conflict:
-    return Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide on what it says now")
+    return Conflict(f"the note {key!r} has changed since you read it", "Read it again, and decide about its current text")
 
 
 def _find_rejecting_folders(context: Context, scope: Scope, note: versions.ParsedNote) -> set[str]:
@@ -163,7 +165,7 @@ def mark_untrusted(
         except Changed:
             continue
         return untrusted
-    raise Busy(f"the note {name.removesuffix('.md')!r} is changed by others all the time", "Try again")
+    raise Busy(f"other processes keep changing the note {name.removesuffix('.md')!r}", "Try again")
 
 
 def _find_scope(context: Context, key: str, where: str | Scope | None) -> Scope:
@@ -174,5 +176,5 @@ def _find_scope(context: Context, key: str, where: str | Scope | None) -> Scope:
     else:
         scopes = context.scopes_with_key(key, where)
     if not scopes:
-        raise NotFound(f"no note {key!r}", Template(command("review"), " lists what waits"))
+        raise NotFound(f"no note {key!r}", Template(command("review"), " lists the notes in quarantine"))
     return scopes[0]

@@ -124,7 +124,7 @@ def _replace_file(path: str, text: str) -> None:
 
     folder = atomic.open_folder(os.path.dirname(path), ())
     if folder is None:
-        raise ConfigError(f"{path}: its folder is not there", "Repair the link, or remove it")
+        raise ConfigError(f"{path}: its folder does not exist", "Fix the link, or delete it")
     with folder:
         try:
             fd, temp = atomic.write_temp(folder, text.encode())
@@ -148,7 +148,7 @@ def _load_document(path: str) -> Any:
     except FileNotFoundError:
         return tomlkit.document()
     except (TOMLKitError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
+        raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or delete the file") from None
     except OSError as error:
         raise from_os(error, f"cannot read {path}") from error
 
@@ -164,7 +164,7 @@ def _set_value(table: Any, names: list[str], value: object) -> None:
             table[name] = tomlkit.table()
         table = table[name]
         if not hasattr(table, "get"):
-            raise ConfigError(f"{FILE_NAME}: {name} is a value there, not a table", "Correct the file by hand")
+            raise ConfigError(f"{FILE_NAME}: {name} is a value in the file, not a table", "Correct the file by hand")
     if value is None:
         table.pop(names[-1], None)
     else:

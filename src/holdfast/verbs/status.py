@@ -155,7 +155,7 @@ def _lost_purges(context: Context) -> str:
     try:
         return "; ".join(find_losses(context.ledger.purges))
     except HoldfastError as error:
-        return f"what was purged cannot be seen: {error.message}"
+        return f"cannot read the records of purges: {error.message}"
 
 
 def _store_name(context: Context) -> str:

@@ -1,4 +1,4 @@
-"""Trace a note: what it was made from, which sessions it was shown to, what was made from it, and what people decided."""
+"""Trace a note: its sources, the sessions it was shown to, the notes derived from it, and the decisions of people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Step(Record):
 
 
 class Saying(Record):
-    """One version: when it was recorded, who wrote it, how far it can be trusted, and what it was made from."""
+    """One version: when it was recorded, its writer, its trust and its sources."""
 
     recorded: str
     source: Source
@@ -42,7 +42,7 @@ class Saying(Record):
 
 
 class Made(Record):
-    """A note that was made from another: whether it still says so, and what was made from it in turn."""
+    """A note derived from another: whether its current version is, and the notes derived from it in turn."""
 
     note: str
     path: str

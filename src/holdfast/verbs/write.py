@@ -99,7 +99,7 @@ def check_draft(
     start, end = _validity(valid_from, valid_to)
     if not isinstance(pinned, bool | None):
         raise UsageError(
-            Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Say one of them, or leave it out"
+            Template(field("pinned"), f" must be True or False, not {pinned!r}"), "Use one of them, or leave it out"
         )
     return Draft(
         key=note_key,
@@ -123,14 +123,14 @@ def _validity(valid_from: When, valid_to: When) -> tuple[str | None, str | None]
     start = dates.parse_moment(valid_from, "valid_from") if valid_from is not None else None
     end = dates.parse_moment(valid_to, "valid_to") if valid_to is not None else None
     if end and end <= (start or dates.now()):
-        fix = Template("A text is true from one day to a later one: say ", field("valid_from"), " too")
+        fix = Template("Give a later end, or an earlier ", field("valid_from"))
         what = Template(field("valid_to"), f" {end} is not after ", field("valid_from"), f" {start or 'now'}")
         raise UsageError(what, fix)
     return start, end
 
 
 def _find_source(context: Context, origin: str | None, made_from: object) -> Source:
-    """Return who says a text, and what it was made from."""
+    """Return the source of a text: its writer, and what it was made from."""
     name = validate.check_origin(context.origin if origin is None else origin)
     if context.config.by_token:
         name = least_trusted(context.origin, name)
@@ -146,8 +146,8 @@ def _find_source(context: Context, origin: str | None, made_from: object) -> Sou
 def begin_store(context: Context, draft: Draft, scope: Scope, *, allow_purged: bool = False) -> Stored | Future[Stored]:
     """Store one note; where the caller has a write queue, queue it and return its future result."""
     if allow_purged and draft.source.origin != "user":
-        fix = Template("A person does it: ", command("store TEXT --again"))
-        raise Refused("only a person may take back what was purged", fix)
+        fix = Template("As a person, use ", command("store TEXT --again"))
+        raise Refused("only a person may store a purged text again", fix)
     request = WriteRequest(context, find_target_scope(context, scope, draft.key), draft.key, draft)
     if context.write_queue is not None and not allow_purged and not draft.allowed:
         return context.write_queue.submit(request)
@@ -261,8 +261,8 @@ def write_notes(
                 for scope in changed:
                     context.sync.write_listing(scope)
         return [_stored(one, context.config.quarantine) for one in prepared]
-    what = f"the note {requests[0].key!r} is" if len(requests) == 1 else "these notes are"
-    raise Busy(f"{what} changed by others all the time", "Try again")
+    what = f"the note {requests[0].key!r}" if len(requests) == 1 else "these notes"
+    raise Busy(f"other processes keep changing {what}", "Try again")
 
 
 def _stored(one: _Prepared, quarantine: tuple[str, ...]) -> Stored:
@@ -277,10 +277,8 @@ def _read_contents(context: Context, requests: list[WriteRequest]) -> list[FileC
     return None if missing and archive.unarchive(context, missing) else contents
 
 
-def _prepare(
-    requests: list[WriteRequest], files: list[FileContent | None], rejected: Mapping[str, str]
-) -> list[_Prepared]:
-    """Compose the next version of each note from what its file says now."""
+def _prepare(requests: list[WriteRequest], files: list[FileContent | None], rejected: Mapping[str, str]) -> list[_Prepared]:
+    """Compose the next version of each note from the current content of its file."""
     current = [versions.parse_note(content.data, content.modified) if content else None for content in files]
     drafts = [_make_current_draft(request, note) for request, note in zip(requests, current, strict=True)]
     composed = _compose(requests, drafts, current, rejected)
@@ -421,7 +419,7 @@ def _allow_again(context: Context, prepared: list[_Prepared]) -> list[WrittenNot
 
 
 class BulkDraft(Record):
-    """One of many notes, validated: its position from 1, its scope, and what it was made from as its writer says."""
+    """One of many notes, validated: its position from 1, its scope, and the sources that its writer named."""
 
     number: int
     scope: Scope
@@ -452,7 +450,7 @@ class BulkReader:
     def read(self, notes: Iterable[Mapping[str, Any]]) -> list[BulkDraft]:
         """Return the validated notes; an error names the note it is about, and `valid` are those before it."""
         if hasattr(notes, "keys") or not hasattr(notes, "__iter__"):
-            raise UsageError(f"notes are a list of mappings, not {type(notes).__name__}", _EXAMPLE)
+            raise UsageError(f"notes must be a list of mappings, not {type(notes).__name__}", _EXAMPLE)
         for number, note in enumerate(notes, 1):
             try:
                 self.valid.append(self._read_note(note, number))
@@ -475,7 +473,7 @@ class BulkReader:
             validate.reject_secrets(validate.check_platform_key(name), "a key", fix="Give it another name")
             draft = draft.replace(name=name)
         if self._drafts.setdefault((scope.kind, draft.key), draft) != draft:
-            raise UsageError(f"the key {draft.key!r} comes twice with different texts", "Give each its own key")
+            raise UsageError(f"the key {draft.key!r} occurs twice with different texts", "Give each note its own key")
         return BulkDraft(number, scope, draft, made_from)
 
     def _target_scope(self, kind: str) -> Scope:
@@ -488,19 +486,19 @@ def kind_of(scope: object) -> str:
     """Return the kind of the scope that a note names: `agent`, or as an export has it `agent:NAME`."""
     kind = scope.partition(":")[0] if isinstance(scope, str) else ""
     if kind not in SCOPES:
-        raise Refused("there is no such scope", f"One of: {', '.join(SCOPES)}")
+        raise Refused("unknown scope", f"Use one of: {', '.join(SCOPES)}")
     return kind
 
 
 def _read_fields(note: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a note, without those that only an export has."""
     if not hasattr(note, "keys"):
-        raise UsageError(f"a note is a mapping, not {type(note).__name__}", _EXAMPLE)
+        raise UsageError(f"a note must be a mapping, not {type(note).__name__}", _EXAMPLE)
     fields = {name: value for name, value in dict(note).items() if name in _FIELDS or name not in _EXPORT_FIELDS}
     unknown = [name for name in fields if name not in _FIELDS]
     if unknown or "text" not in fields:
         what = ", ".join(map(str, unknown)) or "text"
-        raise UsageError(f"unknown or missing field: {what}", f"Known: {', '.join(_FIELDS)}")
+        raise UsageError(f"unknown or missing field: {what}", f"Use: {', '.join(_FIELDS)}")
     return fields
 
 

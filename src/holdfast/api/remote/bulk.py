@@ -124,7 +124,7 @@ def _find_notes(notes: list[CheckedNote], kind: str, get_note: GetNote, list_not
 def _stored(draft: Draft, old: Note | None, after: dict[str, Note]) -> Stored:
     new = after.get(draft.key)
     if new is None:
-        raise NotFound(f"{draft.key!r} was kept, and is gone or out of reach by now", "Somebody else forgot it meanwhile")
+        raise NotFound(f"{draft.key!r} was stored, but cannot be read any more", "Another caller forgot it meanwhile")
     action = "created" if old is None else "unchanged" if old.version == new.version else "updated"
     return Stored(action, new, draft.redacted)
 
@@ -170,7 +170,7 @@ def log_turns(
     """Check every turn, send them in batches and return the sums."""
     session = session if session is not None else caller.session
     if session is None:
-        raise NoScope("no session is known whose turns these are", "Give one: log(turns, session=...) or Memory(session=...)")
+        raise NoScope("no session is known for these turns", "Set log(turns, session=...) or Memory(session=...)")
     checked, redacted = [], 0
     for turn in history.check_turns(turns, redact):
         text = validate.hide_secrets(turn.text) if redact else turn.text

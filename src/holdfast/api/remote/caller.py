@@ -67,18 +67,18 @@ class RemoteCaller:
     def scope(self, kind: str) -> Scope:
         """Return the caller's scope of a kind; raise `UsageError`, `Denied` or `NoScope` if there is none."""
         if kind not in SCOPES:
-            raise UsageError(f"unknown scope {kind!r}", f"One of: {', '.join(SCOPES)}")
+            raise UsageError(f"unknown scope {kind!r}", f"Use one of: {', '.join(SCOPES)}")
         if kind not in self.config.allowed_scopes:
             allowed = ", ".join(self.config.allowed_scopes)
-            raise Denied(f"this caller has no part in the scope {kind}", f"It may use: {allowed}")
+            raise Denied(f"this caller cannot use the scope {kind}", f"Use one of: {allowed}")
         if kind == "session":
             return self._session_scope()
         return Scope("global") if kind == "global" else Scope(kind, self.project if kind == "project" else _TOKEN_AGENT)
 
     def _session_scope(self) -> Scope:
         if not self.session:
-            given = "Give one: Memory(session=...), --session or HOLDFAST_SESSION"
-            what = "no session is known, and nothing falls into another scope"
+            given = "Set --session, HOLDFAST_SESSION or Memory(session=...)"
+            what = "no session is known"
             raise NoScope(what, Template(phrase("session of scope", given)))
         return Scope("session", self.session)
 
@@ -112,7 +112,7 @@ class RemoteCaller:
                     raise
                 self._remember_denied(kind, error)
                 failed = error if failed is None or isinstance(error, NotFound) else failed
-        raise failed or NotFound("there is no such note", Template(command("list"), " shows what there is"))
+        raise failed or NotFound("no such note", Template(command("list"), " shows the notes there are"))
 
     def find_scope(self, key: str, scope: str | None, ask: Callable[[str], object]) -> str | None:
         """Return the one scope that has a key, or None; raise `UsageError` if several have it. `ask` raises if one has not."""
@@ -132,7 +132,7 @@ class RemoteCaller:
                 if denied == len(kinds):
                     raise
         if len(found) > 1:
-            raise UsageError(f"{key!r} is in several scopes: {', '.join(found)}", "Say which one with scope")
+            raise UsageError(f"{key!r} exists in several scopes: {', '.join(found)}", "Name one with scope")
         return found[0] if found else None
 
     def _remember_denied(self, kind: str, error: HoldfastError) -> None:
@@ -149,8 +149,8 @@ class RemoteCaller:
     def require_person(self, what: str, by: str) -> None:
         """Raise `Denied` unless the caller is a person."""
         if self.origin != "user":
-            does = phrase(f"{by} as a person", f'`holdfast {by}` in a terminal of their own, or Memory(origin="user")')
-            raise Denied(f"only a person may {what}", Template("A person does it: ", does))
+            does = phrase(f"{by} as a person", f'`holdfast {by}` in your own terminal, or Memory(origin="user")')
+            raise Denied(f"only a person may {what}", Template("As a person, use ", does))
 
     def make_draft(
         self, text: object, *, key: str | None = None, type: str | None = None, tags: Tags = None, valid_from: When = None,
@@ -170,7 +170,7 @@ class RemoteCaller:
         """Reject names that look like a secret, once: they become names of folders and are stored with each note."""
         if not self._names_are_checked:
             for name in filter(None, (self.client, self.session, self._named_project)):
-                validate.reject_secrets(name, "the name of an agent, client, session or project", fix="Give it another name")
+                validate.reject_secrets(name, "the name of an agent, client, session or project", fix="Choose another name")
             self._names_are_checked = True
 
     def origin_field(self, given: str | None = None) -> str | None:

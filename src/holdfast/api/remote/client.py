@@ -55,7 +55,7 @@ _ERRORS_BY_FIELD: dict[str, type[HoldfastError]] = {  # the error that a home ra
     "key": InvalidKey, "under": InvalidKey, "project": InvalidKey, "session": InvalidKey, "text": InvalidText,
     "path": InvalidPath, "old_path": InvalidPath, "new_path": InvalidPath,
 }  # fmt: skip
-_NO_ROUTE_HINT = "Ask a gateway of a newer version, or do it where its home is"
+_NO_ROUTE_HINT = "Update the gateway, or run this on the machine of its home"
 
 
 class GatewayClient:
@@ -156,11 +156,11 @@ class GatewayClient:
         try:
             yield
         except ResponseTooLarge:
-            raise Trouble(f"the gateway answered more than {MAX_BYTES:,} bytes", "Ask for less at a time") from None
+            raise Trouble(f"the answer of the gateway has more than {MAX_BYTES:,} bytes", "Request less at a time") from None
         except RequestFailed as error:
             if error.certificate_problem:
-                message = f"{self.url} cannot show who it is: {error.certificate_problem}"
-                raise Unreached(message, "Mend its certificate", sent=False) from None
+                message = f"the TLS certificate of {self.url} was rejected: {error.certificate_problem}"
+                raise Unreached(message, "Fix the certificate of the gateway", sent=False) from None
             raise Unreached(f"the gateway at {self.url} did not answer: {error.reason}", _HINT, sent=error.sent) from None
 
 
@@ -210,8 +210,8 @@ def _query_value(value: Any) -> Any:
 def _authorization(token: str | None) -> dict[str, str]:
     token = (token or "").strip()
     if not token.isascii() or not token.isprintable():
-        fix = Template("Give the one that ", command("agent add"), " printed")
-        raise Unauthenticated("the token has characters that no token has", fix)
+        fix = Template("Use the token that ", command("agent add"), " printed")
+        raise Unauthenticated("the token contains invalid characters", fix)
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -221,11 +221,11 @@ def _authorization(token: str | None) -> dict[str, str]:
 def error_from_problem(status: int, headers: dict[str, str], problem: Any) -> HoldfastError:
     """Return the error that a gateway's answer describes: the class that the same verb raises on a home."""
     if not isinstance(problem, dict) or not isinstance(problem.get("code"), str):
-        fix = "Check the address: something else than a gateway answers there, or stands in between"
-        return Unreached(f"the answer ({status}) is not a gateway's", fix)
+        fix = "Check the URL: another server or a proxy answered"
+        return Unreached(f"the answer ({status}) is not from a gateway", fix)
     code, message = problem["code"], _text(problem.get("detail")) or _text(problem.get("title")) or problem["code"]
     if code in ("no_route", "wrong_method"):
-        return UsageError("this gateway cannot do that over HTTP", _NO_ROUTE_HINT)
+        return UsageError("this gateway does not support that request", _NO_ROUTE_HINT)
     kind, data = _error_class(code, problem), problem.get("parts")
     parts: dict[str, Any] = data if isinstance(data, dict) else {}
     text, hint = _parse_template(parts.get("detail")) or message, _parse_template(parts.get("fix")) or _text(problem.get("fix"))

@@ -15,7 +15,7 @@ from holdfast.verbs.brief import render
 R = TypeVar("R", bound=Record)
 _MODULES = (models, graph, render, read, status, forget_source)  # that define the records in annotations
 _CLASS_NAME = re.compile(r"[A-Z]\w+")
-_HINT = "Ask a gateway of this version"
+_HINT = "Use a gateway of the same version"
 
 
 class _FieldType(NamedTuple):
@@ -31,7 +31,7 @@ _FIELD_TYPES: dict[type[Record], dict[str, _FieldType]] = {}
 def parse_record(kind: type[R], data: Any) -> R:
     """Return a record of a kind from its JSON object; raise `Trouble` if it is not one."""
     if not isinstance(data, dict):
-        raise Trouble(f"the gateway answered no {kind.__name__}", _HINT)
+        raise Trouble(f"the answer of the gateway contains no {kind.__name__}", _HINT)
     if kind not in _FIELD_TYPES:
         _FIELD_TYPES[kind] = _find_field_types(kind)
     types = _FIELD_TYPES[kind]
@@ -45,7 +45,7 @@ def parse_records(kind: type[R], data: Any, name: str) -> list[R]:
     """Return the records in the array `name` of an answer; raise `Trouble` if there is none."""
     rows = data.get(name) if isinstance(data, dict) else None
     if not isinstance(rows, list):
-        raise Trouble(f"the gateway answered no {name}", _HINT)
+        raise Trouble(f"the answer of the gateway contains no {name}", _HINT)
     return [parse_record(kind, row) for row in rows]
 
 

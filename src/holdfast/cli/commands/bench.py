@@ -109,7 +109,7 @@ def _parse_choice(call: Invocation, name: str) -> str | None:
 
     choices = list_choices(call.arguments.options[f"--{name}"])
     if call[name] not in (None, *choices):
-        raise _invalid_value(call, name, f"One of: {', '.join(choices)}")
+        raise _invalid_value(call, name, f"Use one of: {', '.join(choices)}")
     choice: str | None = call[name]
     return choice
 

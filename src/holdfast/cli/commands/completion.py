@@ -57,7 +57,7 @@ def completion(call: Invocation) -> int:
     """`holdfast completion`."""
     shell = call["shell"]
     if shell not in SCRIPTS:
-        raise UsageError(f"no completion script for the shell {shell!r}", f"One of: {', '.join(SCRIPTS)}")
+        raise UsageError(f"no completion script for the shell {shell!r}", f"Use one of: {', '.join(SCRIPTS)}")
     script = {"shell": shell, "script": SCRIPTS[shell]}
     return call.answer(script, lambda output, script: output.print_text(script["script"]))
 

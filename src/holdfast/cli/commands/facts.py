@@ -74,7 +74,7 @@ def _choose_format(name: str) -> Callable[[Graph], str]:
 
     formats = {"text": graph.as_text, "mermaid": graph.as_mermaid, "dot": graph.as_dot}
     if name not in formats:
-        raise UsageError(f"unknown value for --format: {name!r}", f"One of: {', '.join(formats)}")
+        raise UsageError(f"unknown value for --format: {name!r}", f"Use one of: {', '.join(formats)}")
     return formats[name]
 
 

@@ -109,7 +109,7 @@ def _note_exists(call: Invocation) -> bool:
 
 def _print_forgotten(output: Output, forgotten: Forgotten, option: str) -> None:
     if not forgotten.deleted:
-        output.print_line(f"there is no {'session' if option else 'note'} {forgotten.key}; nothing was forgotten")
+        output.print_line(f"no {'session' if option else 'note'} {forgotten.key}; nothing was forgotten")
         return
     output.print_line(f"{output.style('forgotten', 'yellow')} {output.style(forgotten.key, 'bold')} in {forgotten.scope}")
     until = (forgotten.restorable_until or "")[:10]
@@ -135,7 +135,7 @@ def _print_restored_session(output: Output, logged: Logged) -> None:
 
 def _print_receipt(output: Output, receipt: Receipt) -> None:
     if not receipt.deleted and not receipt.id:
-        reason = f"there is no note {receipt.key}" if receipt.key else "nothing was found"
+        reason = f"no note {receipt.key}" if receipt.key else "nothing was found"
         output.print_line(f"{reason}; nothing was purged")
         _print_beyond_reach(output, receipt.beyond_reach)
         return

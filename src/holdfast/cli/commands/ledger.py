@@ -32,7 +32,7 @@ def list_audit(call: Invocation) -> int:
     """`holdfast audit list`."""
     limit = _parse_limit(call, "Use `holdfast audit export` for all rows")
     if call["outcome"] not in (None, "allowed", "denied"):
-        raise UsageError(f"unknown value for --outcome: {call['outcome']!r}", "One of: allowed, denied")
+        raise UsageError(f"unknown value for --outcome: {call['outcome']!r}", "Use one of: allowed, denied")
     filters = call.pick("before", "agent", "action", "outcome")
     filters |= _parse_period(call)
     with closing(_open_ledger(call)) as ledger:

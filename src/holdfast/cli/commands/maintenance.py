@@ -128,7 +128,7 @@ def resident(call: Invocation) -> int:
         return Memory(config=config.load(settings.home).replace(project=None, session=None, agent=None), **caller)
 
     def report_ready(socket_path: str) -> None:
-        call.output.print_message(f"serving {settings.home}; stop with Ctrl-C")
+        call.output.print_message(f"answering recalls for {settings.home}; stop with Ctrl-C")
         embedder = settings.embedder
         problems = available.find_missing_packages(embedder) or available.check_endpoint(embedder, settings.embed_key)
         for problem, _ in problems:

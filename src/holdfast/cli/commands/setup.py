@@ -141,7 +141,7 @@ def _print_projects(output: Output, projects: list[KnownProject]) -> None:
     ]
     output.print_table(("PROJECT", "STATE", "NOTES", "LAST WRITE", "FOLDER"), rows, ("bold", "yellow", "", "dim", ""))
     if any(project.gone for project in projects):
-        output.print_message("Folder gone: run `holdfast project adopt PROJECT` in the new folder.")
+        output.print_message("Folder deleted or moved: run `holdfast project adopt PROJECT` in the new folder.")
 
 
 def _describe_state(project: KnownProject) -> str:

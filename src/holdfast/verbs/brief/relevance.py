@@ -1,4 +1,7 @@
-"""Find the notes and turns relevant to a prompt, by words or by meaning. docs/adr/0016-show-whole-notes-with-a-prompt.md has figures."""
+"""Find the notes and turns relevant to a prompt, by words or by meaning.
+
+Figures: docs/adr/0016-show-whole-notes-with-a-prompt.md
+"""
 
 from __future__ import annotations
 

@@ -296,30 +296,30 @@ def _explain_start(context: Context, notes: list[Note], composed: Composed, stat
         if note.archived:
             why = _ARCHIVED
         elif note.valid_to and note.valid_to <= now:
-            why = f"over since {note.valid_to[:10]}"
+            why = f"ended on {note.valid_to[:10]}"
         elif note.quarantined:
             why = _explain_quarantine(note, context.words)
         elif id in whole:
             shown, why = True, _explain_whole(note, now)
         elif id in stated:
-            shown, why = True, "its facts are shown as statements"
+            shown, why = True, "its facts are shown separately"
         elif id in titles:
-            why = "listed by title: no room for the whole note; a prompt about it brings it"
+            why = "listed by title: no room for the whole note; a prompt about it shows it"
         else:
-            why = "no room: neither shown nor listed; a prompt about it brings it"
+            why = "no room to show or list it; a prompt about it shows it"
         form = "title" if id in titles and not shown else "out" if not shown else "whole" if id in whole else "facts"
         reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", shown, why, form, note.pinned))
     return tuple(reasons)
 
 
 def _explain_quarantine(note: Note, words: Wording) -> str:
-    came = f"in quarantine: it came from {note.source.trusted}, and nobody approved it yet ("
+    came = f"in quarantine: it came from {note.source.trusted} and was not approved yet ("
     return Template(came, command("review"), ")").render(words)
 
 
 def _explain_whole(note: Note, now: str) -> str:
     why = "pinned" if note.pinned else f"a {note.type} note" if note.type in STANDING else "among the most useful notes"
-    later = f"; not true before {note.valid_from[:10]}, and says so" if note.valid_from > now else ""
+    later = f"; not true before {note.valid_from[:10]}, and shown so" if note.valid_from > now else ""
     return f"shown whole: {why}, updated {note.updated[:10]}{later}"
 
 
@@ -529,25 +529,25 @@ def _explain_prompt(
     reasons = []
     for note in [note for scope in context.visible_scopes(None) for note in _list_notes(context, scope)]:
         id = _usage_id(note)
-        score = f" (score {scores[id]:.2f})" if id in scores else ""
+        score = f" (score {scores[id]:.2g})" if id in scores else ""
         if note.archived:
             why = _ARCHIVED
         elif id in whole:
-            why = f"bears on the prompt{score}"
+            why = f"matches the prompt{score}"
         elif id in titles:
-            why = f"bears on the prompt{score}; too long to be shown whole, so listed by title"
+            why = f"matches the prompt{score}; listed by title because it is too long to show whole"
         elif id in new_ids:
-            why = f"bears on the prompt{score}, but there is no room: it may come with a later one"
+            why = f"matches the prompt{score}, but there is no room; a later prompt may bring it"
         elif id in scores:
-            why = f"shown to this session already{score}"
+            why = f"this session was already shown it{score}"
         elif note.valid_to and note.valid_to <= now:
-            why = f"over since {note.valid_to[:10]}"
+            why = f"ended on {note.valid_to[:10]}"
         elif note.quarantined:
             why = _explain_quarantine(note, context.words)
         elif is_general:
-            why = "this prompt is a general request: nothing was added"
+            why = "the prompt is a general request: nothing was added"
         else:
-            why = "does not bear on the prompt"
+            why = "does not match the prompt"
         form = "whole" if id in whole else "title" if id in titles else "out"
         reasons.append(render.Why(f"{note.scope.kind}/{_shown_key(note)}", id in whole, why, form, note.pinned))
     return tuple(reasons)

@@ -47,7 +47,7 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
     progress = progress or Progress()
     with open_endpoint(source, config, must_exist=True) as old, open_endpoint(target, config) as new:
         if old.is_same(new):
-            raise Conflict("source and target are the same", "Name another target")
+            raise Conflict("source and target are the same", "Choose another target")
         purged = PurgedContent(old, new)
         documents, transcripts = DocumentsCopy(old, new, progress, purged), TranscriptsCopy(old, new, progress, purged)
         records = RecordsCopy(old, new, progress)
@@ -55,14 +55,14 @@ def copy(source: str, target: str, config: Config, progress: Progress | None = N
         parts = (records, documents, transcripts, file_sources)
         conflicts = [name for part in parts for name in part.find_conflicts()]
         if conflicts:
-            fix = "Nothing was written. Copy into an empty one, or take those away first"
-            raise Conflict(f"{new.name} has others under the same names: {_join_names(conflicts)}", fix)
+            fix = "Copy into an empty target, or delete those entries there first; nothing was written"
+            raise Conflict(f"{new.name} contains different data under the same names: {_join_names(conflicts)}", fix)
         for part in parts:
             part.copy_missing()
         wrong = [name for part in parts for name in part.find_differences()]
         if wrong:
-            what = f"{_join_names(wrong)} in {new.name} are not what was copied"
-            raise Trouble(what, "Copy again when nobody writes to either")
+            what = f"{_join_names(wrong)} in {new.name} differ from what was copied"
+            raise Trouble(what, "Stop all programs that write to either store, then copy again")
         if documents.copied or transcripts.copied or records.copied or file_sources.copied:
             new.finish_copy()
         return Copied(

@@ -86,7 +86,7 @@ class DocumentsCopy:
             self._leave_out(scope, part, name, error.message)
             return None
         if content is None:
-            self._leave_out(scope, part, name, "gone since it was looked at")
+            self._leave_out(scope, part, name, "deleted while copying")
             return None
         receipt = self._purged.receipt_of(scope, part, name, content)
         if receipt:

@@ -60,9 +60,9 @@ def _open_database(url: str, config: Config) -> Endpoint:
 
 def _open_folder(path: str, config: Config, must_exist: bool) -> Endpoint:
     if "://" in path:
-        raise UsageError(f"cannot copy from or to {hide_password(path)}", "Name a folder or a postgresql:// address")
+        raise UsageError(f"cannot copy from or to {hide_password(path)}", "Give a folder or a postgresql:// URL")
     home = os.path.abspath(os.path.expanduser(path))
     if must_exist and not os.path.isdir(os.path.join(home, "shelf")) and not os.path.isfile(os.path.join(home, "ledger.db")):
-        raise NotFound(f"no memory in {home}", "Name the folder that `holdfast path` prints, or a postgresql:// address")
+        raise NotFound(f"no Holdfast home in {home}", "Give the folder that `holdfast path` prints, or a postgresql:// URL")
     home_folder.check_owner(home)
     return Endpoint(home, os.path.realpath(home), FileStore(home, config.lock_seconds), SqliteLedger(home, config.lock_seconds))

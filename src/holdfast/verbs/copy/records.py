@@ -56,8 +56,8 @@ class RecordsCopy:
         for row in self._old.ledger.audit.iterate_rows(self._first_row):
             if tenant and row.tenant != tenant:
                 raise Conflict(
-                    f"the audit is that of tenant {row.tenant!r}, and its chain holds only there",
-                    f"Copy to that tenant: HOLDFAST_TENANT={row.tenant}",
+                    f"the audit belongs to tenant {row.tenant!r}, and its hash chain is valid only there",
+                    f"Copy to that tenant with HOLDFAST_TENANT={row.tenant}",
                 )
             if self._begun.count < head.count:
                 if next(theirs, None) != row:

@@ -63,7 +63,7 @@ class TranscriptsCopy:
         """Yield the lines of a transcript up to the first that is too long to be read; report that one."""
         for line in _read_all_lines(_open_transcript(store, ref)):
             if line is None:
-                what = f"{ref.path}: a line is longer than what is read"
+                what = f"{ref.path}: a line is too long to read"
                 self.left += [] if what in self.left else [what]
                 return
             yield line

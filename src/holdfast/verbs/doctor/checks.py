@@ -94,7 +94,7 @@ def _run(check: Callable[[], list[Problem]]) -> list[Problem]:
     try:
         return check()
     except HoldfastError as error:
-        return [Problem("unseen", f"not everything could be looked at: {error.message}", error.fix)]
+        return [Problem("unseen", f"a check failed: {error.message}", error.fix)]
 
 
 def _check_postgres(context: Context) -> list[Problem]:
@@ -115,7 +115,7 @@ def _check_postgres(context: Context) -> list[Problem]:
         problems += history.problems(context, scopes)
     except HoldfastError as error:  # unreachable from the start, or since then
         store = f"{hide_password(config.store or '')} (tenant {config.tenant})"
-        problems.append(Problem("store", f"the store cannot be asked: {error.message}", error.fix, store))
+        problems.append(Problem("store", f"the store cannot be read: {error.message}", error.fix, store))
     return problems
 
 
@@ -125,7 +125,7 @@ def _check_postgres(context: Context) -> list[Problem]:
 def _check_settings(context: Context, fixes: Fixes) -> list[Problem]:
     problems = []
     if not context.config.quarantine:
-        what = "trust.quarantine is empty: what came from the web or an import is told to agents, whoever wrote it"
+        what = "trust.quarantine is empty: agents are shown text from the web and from imports without review"
         problems.append(Problem("quarantine-off", what, fixes.holdfast("config trust.quarantine --unset"), "config.toml"))
     edit = fixes.edit(os.path.join(context.config.home, "config.toml"))
     return problems + [
@@ -147,7 +147,7 @@ def _check_read_only(home: str, fixes: Fixes) -> list[Problem]:
     """Report a file system mounted read-only; it explains every other problem of writing."""
     for path in (home, os.path.join(home, "shelf")):
         if os.path.isdir(path) and os.statvfs(path).f_flag & os.ST_RDONLY:
-            what = f"the file system of {path} is mounted read-only: memory can be read, and nothing can be kept"
+            what = f"the file system of {path} is mounted read-only: memory can be read but not written"
             return [Problem(_READ_ONLY, what, fixes.remount(path), path)]
     return []
 
@@ -158,7 +158,7 @@ def _check_marker(context: Context, fixes: Fixes) -> list[Problem]:
     if not ignored:
         return []
     mark_again = f"(cd {quote(os.path.dirname(os.path.dirname(ignored)))} && {fixes.holdfast('init --marker')})"
-    what = f"{ignored} is damaged, copied or another home's, so this folder goes by its path"
+    what = f"{ignored} is damaged, copied or from another home, so this folder is identified by its path"
     return [Problem("marker", what, f"{fixes.rename_to_old(ignored)} && {mark_again}", ignored)]
 
 
@@ -167,8 +167,8 @@ def _check_projects(context: Context, fixes: Fixes) -> list[Problem]:
     return [
         Problem(
             "project_gone",
-            f"the folder of the project {project.id} is gone: {', '.join([hide_secrets(path) for path in project.folders])}",
-            f"In its new folder run `{fixes.holdfast(f'project adopt {project.id}')}`; to forget its notes run "
+            f"the folder of project {project.id} was deleted: {', '.join([hide_secrets(path) for path in project.folders])}",
+            f"If it moved, run `{fixes.holdfast(f'project adopt {project.id}')}` in its new folder; to forget its notes run "
             f"`{fixes.holdfast(f'clear --scope project --project {project.id} --yes')}`",
             f"projects/{project.id}",
         )
@@ -190,7 +190,7 @@ def _check_hooks(context: Context) -> list[Problem]:
             "hook",
             f"the hook of {client} at {event} failed {'once' if len(times) == 1 else f'{len(times)} times'},"
             f" last {times[-1]}: {message}",
-            f"{fix}; afterwards rm -f {quote(log)}",
+            f"{fix}; afterwards run `rm -f {quote(log)}`",
             log,
         )
         for (client, event, message, fix), times in list(times_by_failure.items())[-_MAX_LISTED:]
@@ -204,12 +204,14 @@ def _check_names(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
     """Report files where only scopes belong, and names that are not UTF-8."""
     store = context.store
     strays = [
-        Problem("stray", f"{path} stands where scopes do and is none", fixes.move_away(store.display_path(path)), path)
+        Problem(
+            "stray", f"{path} is in the folder of scopes but is not a scope", fixes.move_away(store.display_path(path)), path
+        )
         for path in store.list_strays()
     ]
     misnamed = [path for scope in scopes for path in store.list_misnamed(scope)]
     return strays + [
-        Problem("misnamed", f"{path!a}: its name is not UTF-8, so it is not found", fixes.rename(path), ascii(path))
+        Problem("misnamed", f"{path!a}: its name is not UTF-8, so searches do not find it", fixes.rename(path), ascii(path))
         for path in misnamed
     ]
 
@@ -228,7 +230,9 @@ def _check_files(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
             fix = fixes.purge_returned(row.scope, row.part, row.name)
             problems.append(Problem("purged", f"{path}: {row.problem}", fix, path))
     if len(rows) > _MAX_LISTED:
-        problems.append(Problem("file", f"and {len(rows) - _MAX_LISTED} more files like these", fixes.holdfast("doctor")))
+        problems.append(
+            Problem("file", f"and {len(rows) - _MAX_LISTED} more files with this problem", fixes.holdfast("doctor"))
+        )
     return problems
 
 
@@ -247,7 +251,7 @@ def _check_heartbeat(context: Context, fixes: Fixes, scope: str) -> list[Problem
     if lines < _MAX_HEARTBEAT_LINES:
         return []
     path = f"{scope}/files/{_HEARTBEAT}"
-    what = f"{path} has {lines} lines; keep it under {_MAX_HEARTBEAT_LINES}. Move older news to another file"
+    what = f"{path} has {lines} lines; keep it under {_MAX_HEARTBEAT_LINES} by moving older entries to another file"
     return [Problem("heartbeat", what, fixes.edit_tree_file(scope, _HEARTBEAT), path)]
 
 
@@ -358,7 +362,7 @@ def _check_index(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -> lis
         context.sync.reset()
     degraded = context.refresh(scopes, archived=True)
     if context.index.in_memory and not problems:
-        what = f"the index cannot be kept: {context.index.in_memory}"
+        what = f"the index cannot be written: {context.index.in_memory}"
         fix = fixes.free_space_first() or fixes.fix_database("index.db")
         problems.append(Problem("index_unwritable", what, fix, "index.db"))
     elif degraded:

@@ -147,9 +147,7 @@ class Fixes:
     def remount(self, path: str) -> str:
         """Ask for a file system that can be written to."""
         again = f"then run `{self.holdfast('doctor')}` again"
-        return (
-            f"Mount the file system of {hide_secrets(path)} for writing, or set HOLDFAST_HOME to a folder on another; {again}"
-        )
+        return f"Mount the file system of {hide_secrets(path)} for writing, or set HOLDFAST_HOME to another folder; {again}"
 
     def holdfast(self, words: str) -> str:
         """Return a Holdfast command on this home, with `--home` if it is not the default one."""
@@ -211,7 +209,7 @@ def _fix_of(fixes: Fixes, found: Finding) -> str:
         tenant = f"--tenant {quote(found.tenant)} " if found.tenant else ""
         return fixes.holdfast(tenant + found.target)
     if found.action == "remove":
-        return f"{found.hint}; afterwards rm -f {quote(found.target)}"
+        return f"{found.hint}; afterwards run `rm -f {quote(found.target)}`"
     return found.hint
 
 

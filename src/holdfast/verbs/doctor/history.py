@@ -31,7 +31,7 @@ def _check_scope(context: Context, scope: str) -> Iterator[Problem]:
             unclaimed -= set(note_history.list_files(context.store, scope, note))
             missing = note_history.find_missing(context.store, scope, note)
             if missing:
-                what = f"{hide_secrets(path)}: {missing} of its {note.past_count} older versions are in no history file"
+                what = f"{hide_secrets(path)}: {missing} of its {note.past_count} older versions are missing"
                 fix = f"Put {scope}/history/{note.header.older.file} and the files before it back from a backup"
                 yield Problem("history", what, fix, hide_secrets(path))
         else:

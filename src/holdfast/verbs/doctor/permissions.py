@@ -37,7 +37,9 @@ def check_missing_home(home: str, fixes: Fixes) -> list[Problem]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        return [Problem("home", f"there can be no home {home}: {error.strerror}", "Set HOLDFAST_HOME to another folder", home)]
+        return [
+            Problem("home", f"the home {home} cannot be created: {error.strerror}", "Set HOLDFAST_HOME to another folder", home)
+        ]
     return [Problem("home", f"the home {home} is not a folder", fixes.rename_to_old(home), home)]
 
 
@@ -54,7 +56,7 @@ def check_mode(home: str) -> list[Problem]:
     """Report a home that other users can read."""
     mode = os.stat(home).st_mode & 0o777
     if mode & 0o077:
-        what = f"the home can be read by others (mode {mode:03o})"
+        what = f"other users can read the home (mode {mode:03o})"
         return [Problem("permissions", what, f"chmod 700 {quote(home)}", home)]
     return []
 
@@ -64,9 +66,7 @@ def check_obstacles(home: str, fixes: Fixes, list_scopes: Callable[[], Iterable[
     top = [_Expected(path, stat.S_ISDIR) for path in (*_LOCKS, "shelf")]
     wrong = _find_wrong(home, top) or _find_wrong(home, _expected_inside(home, list_scopes()))
     return [
-        Problem(
-            "in_the_way", f"{path} is a link or something else than it must be", fixes.move_away(os.path.join(home, path)), path
-        )
+        Problem("in_the_way", f"{path} is a link or has the wrong file type", fixes.move_away(os.path.join(home, path)), path)
         for path in wrong
     ]
 
@@ -109,11 +109,13 @@ def check_access(home: str, fixes: Fixes, scopes: Iterable[str] = ()) -> list[Pr
 
 def _access_problem(home: str, fixes: Fixes, path: str) -> Problem:
     name, owner = os.path.relpath(path, home), os.stat(path).st_uid
-    whose = f"belongs to user {owner}, not to you ({os.geteuid()})" if owner != os.geteuid() else "is shut for its own owner"
+    whose = (
+        f"belongs to user {owner}, not to you ({os.geteuid()})" if owner != os.geteuid() else "is not accessible to its owner"
+    )
     if name.startswith("run/locks/"):  # where one lock is another user's, others are too
         fix = fixes.grant_access(os.path.dirname(path), example=path)
-        return Problem("owner", f"{name} {whose}: nothing can be locked with it", fix, name)
-    what = "nothing can be written there" if os.access(path, os.R_OK) else "nothing in it can be seen"
+        return Problem("owner", f"{name} {whose}: the lock cannot be used", fix, name)
+    what = "it cannot be written to" if os.access(path, os.R_OK) else "it cannot be read"
     return Problem("owner", f"{name} {whose}: {what}", fixes.grant_access(path), name)
 
 

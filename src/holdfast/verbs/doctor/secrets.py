@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED = 50
 _MAX_TRANSCRIPT_BYTES = 32 * 1024 * 1024  # the newest transcripts are searched, up to this many bytes: a few seconds
-_TOO_LONG = "it is too long to tell"
+_TOO_LONG = "it is too long to search"
 
 
 class _File(NamedTuple):
@@ -69,14 +69,14 @@ def problems(context: Context) -> list[Problem]:
                 more += 1
                 continue
             path = finding.shown_path
-            what = f"{path} seems to hold a secret, which is never briefed: {finding.rules}"
+            what = f"{path} seems to contain a secret and is not briefed: {finding.rules}"
             # in the file itself: a new version of a note would leave the secret in the history
             fix = fixes.edit(os.path.join(context.config.home, "shelf", finding.file.path))
             found.append(Problem("secret", what, fix, path))
     except HoldfastError:
         pass  # an obstacle that other checks report
     if more:
-        found.append(Problem("secret", f"and {more} more files that seem to hold a secret", fixes.holdfast("doctor")))
+        found.append(Problem("secret", f"and {more} more files that seem to contain a secret", fixes.holdfast("doctor")))
     return found
 
 
@@ -85,7 +85,7 @@ def problems(context: Context) -> list[Problem]:
 
 def _search_files(context: Context) -> Iterator[_Finding]:
     files = [file for scope in context.store.list_scopes() for file in _list_files(context, scope)]
-    context.progress.start("looking for secrets", len(files))
+    context.progress.start("searching for secrets", len(files))
     try:
         for file in files:
             context.progress.step()
@@ -175,7 +175,7 @@ def _list_transcripts(context: Context) -> list[_Transcript]:
 def _search_transcripts(context: Context) -> Iterator[_Finding]:
     """Yield each transcript once, with its first turn that seems to contain a secret."""
     transcripts, bytes_left = _list_transcripts(context), _MAX_TRANSCRIPT_BYTES
-    context.progress.start("looking for secrets in transcripts", len(transcripts))
+    context.progress.start("searching transcripts for secrets", len(transcripts))
     try:
         for one in transcripts:
             if bytes_left <= 0:

@@ -1,4 +1,4 @@
-"""Purge: delete a note, a session or a text for good.
+"""Purge: permanently delete a note, a session or a text.
 
 Everything we own is scrubbed and every byte is read back before the answer; digests of the text, recorded before the first
 deletion, keep it from being stored again.
@@ -26,7 +26,7 @@ def purge(
 ) -> Receipt:  # fmt: skip
     """Implement `Memory.purge`: purge a note, a session, or a text wherever it occurs. One purge per home at a time."""
     if sum([given is not None for given in (key, session, text)]) != 1:
-        raise UsageError("what should be purged?", "Give a key, a session, or a text: one of them")
+        raise UsageError("no note, session or text to purge", "Give exactly one of a key, a session and a text")
     from holdfast.verbs.purge import notes, resume
     from holdfast.verbs.purge import text as text_purge
     from holdfast.verbs.purge import transcripts as transcript_purge
@@ -36,7 +36,7 @@ def purge(
         context.scopes_with_key(name, scope, lambda place, name: notes.has_files(context.store, place, name)) if name else []
     )
     if text is not None:
-        review.require_person(context, "purge a text wherever it stands")
+        review.require_person(context, "purge a text everywhere")
     checked_text = text_purge.check_text(text) if text is not None else ""
     if not context.store.exists():
         return _empty_receipt(context, name)

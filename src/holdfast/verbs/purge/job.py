@@ -1,4 +1,4 @@
-"""One purge in progress: refuse the texts, scrub what was derived from them, verify every byte, and write the receipt."""
+"""One purge in progress: reject the texts, remove what was derived from them, verify every byte, and write the receipt."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PurgeJob:
         self._allowed |= self._lines_said_in(self._verifier.scan(paths, patterns).matches)
 
     def allow_shared_turns(self, turns: Iterable[str]) -> None:
-        """Find the turns that a note or a file says too, as a whole or as a line."""
+        """Find the turns whose text a note or a file contains too, as a whole or as a line."""
         wanted = {fold_text(text) for text in turns}
         for text in self._verifier.read_texts(self._list_prose() if wanted else []):
             self._allowed |= wanted & {fold_text(text), *long_lines(text)}
@@ -136,7 +136,7 @@ class PurgeJob:
         if count:
             named, more = sessions[:_MAX_SESSIONS_NAMED], len(sessions) - _MAX_SESSIONS_NAMED
             self._shown.append(
-                f"told {count} times, to the sessions {', '.join(named)}{f' and {more} more' if more > 0 else ''}"
+                f"shown {count} times, to the sessions {', '.join(named)}{f' and {more} more' if more > 0 else ''}"
             )
             self._shown_sessions += named
         self.usage_rows += context.ledger.usage.forget(self.ids)
@@ -145,7 +145,7 @@ class PurgeJob:
         for scope in scopes:
             context.sync.write_listing(scope)
         rendered, failed = render_files_again(context)
-        self.checks += self._tell_paths(rendered, "rendered anew: files of this machine")
+        self.checks += self._tell_paths(rendered, "rendered again: files of this machine")
         self.beyond_reach += self._tell_paths(failed, "the blocks in files of this machine")
         self._empty_logs(rewrite=True)
         self.beyond_reach += self._verifier.vacuum()
@@ -197,22 +197,22 @@ class PurgeJob:
             pause = min(pause * 2, 1.0)
             self._empty_logs()
         self.pending += remaining
-        foreign = [f"{path}, which is not ours, holds it" for path in self._foreign_files]
+        foreign = [f"{path} (not a file of Holdfast) contains it" for path in self._foreign_files]
         unread = [f"{path} could not be read back" for path in self._unread_files]
-        self.beyond_reach += self._tell_paths(foreign, "files that are not ours hold it")
+        self.beyond_reach += self._tell_paths(foreign, "files that are not Holdfast's contain it")
         self.beyond_reach += self._tell_paths(unread, "files could not be read back")
         short = sum([len(text.strip()) < MIN_LINE for text in self.texts])
         if short:
-            self.checks.append(f"{short} of its texts shorter than {MIN_LINE} characters: too short to be looked for in bytes")
+            self.checks.append(f"{short} of its texts shorter than {MIN_LINE} characters: too short to search for in bytes")
 
     def _verify_dictionary(self) -> None:
         terms = [term for text in self.texts for term in tokenizer.index_terms(text)]
         remaining = self.context.query(lambda: self.context.index.find_orphaned_terms(terms))
         if remaining:
-            what = f"{len(remaining)} of its words are still in the dictionary; rebuild the index"
+            what = f"{len(remaining)} of its words are still in the index's dictionary: run `holdfast reindex`"
             self.pending.append(("index.db", what))
         else:
-            self.checks.append("the index's dictionaries asked for each of its words: none is there that nothing else says")
+            self.checks.append("searched the index's dictionaries for each of its words: no word left that only this text has")
 
     def _find_remaining(self, patterns: Patterns) -> list[tuple[str, str]]:
         """Return our files that still contain it, each with what is left; note the other files that do."""
@@ -230,7 +230,7 @@ class PurgeJob:
         for path, numbers in matches.items():
             left = {number for number in numbers - elsewhere if not self._is_shared_vector(patterns, number)}
             if kinds[path] in ("ours", "temporary") and left:
-                remaining.append((path, f"{len(left)} pieces of it still stand there"))
+                remaining.append((path, f"{len(left)} pieces of it are still there"))
         if not remaining:
             self._report_searched(patterns, len(files), elsewhere)
         told = [path for path in prose if receipts.may_tell(path, self._told_folders)]
@@ -256,16 +256,16 @@ class PurgeJob:
         return self.context.query(lambda: self.context.index.has_vector(vector))
 
     def _report_searched(self, patterns: Patterns, files: int, elsewhere: set[int]) -> None:
-        """Record what was searched for, and what was not because other texts say it."""
+        """Record what was searched for, and what was not because other texts contain it."""
         if self._told_folders is not None:  # no number here depends on what other scopes say
-            self.checks.append(f"its lines looked for as {_ENCODINGS} wherever no other text says them: none found")
+            self.checks.append(f"searched for its lines as {_ENCODINGS}, except lines that other texts contain: none found")
             return
         shared = len([number for number in elsewhere if number < len(patterns.pieces)])
         if patterns.pieces:
             count, where = len(patterns.pieces) - shared, self._verifier.describe_searched(files)
-            self.checks.append(f"{count} pieces of its lines looked for in {where}, as {_ENCODINGS}: none found")
+            self.checks.append(f"searched {where} for {count} pieces of its lines, as {_ENCODINGS}: none found")
         if shared:
-            self.checks.append(f"{shared} pieces that other texts have too: not looked for in what is made from those")
+            self.checks.append(f"{shared} pieces that other texts contain too: not searched for in files derived from those")
         if self.vectors:
             self.checks.append(self._verifier.describe_vectors(self.vectors))
 
@@ -274,7 +274,7 @@ class PurgeJob:
         return lines if self._told_folders is None or not lines else [summary]
 
     def _allow_again(self, lines: set[str]) -> None:
-        """Drop the digests of lines that turn out to be said by other notes."""
+        """Drop the digests of lines that other notes turn out to contain."""
         if lines:
             self._allowed |= lines
             purges = self.context.ledger.purges
@@ -286,7 +286,7 @@ class PurgeJob:
         """Store the receipt, masked, and return it as it is; `tracked` are the paths that a git history may still contain."""
         self.beyond_reach += self._verifier.find_other_copies(tracked, self._verifier.make_patterns(self.texts, []))
         if self.folders is not None:
-            self.checks.append(f"refused from now on in {', '.join(self.folders)}; other scopes may store it")
+            self.checks.append(f"rejected from now on in {', '.join(self.folders)}; other scopes may store it")
         receipt, purges = self._make_receipt("pending" if self.pending else "done"), self.context.ledger.purges
         purges.save_receipt(self.id, self._stored_form(receipt))
         for id in sorted(self._earlier_receipts):
@@ -325,7 +325,7 @@ class PurgeJob:
 def render_files_again(context: Context) -> tuple[list[str], list[str]]:
     """Render the files that show a briefing again: check lines for those that changed, and paths where the text may remain."""
     written, failed = render.render_all(context)
-    return [f"rendered anew: {path}" for path in written], [f"the block in {path}" for path in failed]
+    return [f"rendered again: {path}" for path in written], [f"the block in {path}" for path in failed]
 
 
 def _is_prose(path: str) -> bool:

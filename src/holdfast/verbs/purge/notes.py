@@ -81,7 +81,7 @@ def _erase_files(job: PurgeJob, scopes: list[Scope], key: str) -> None:
             except Changed:
                 continue
             _erase_history(job, file.scope, parsed)  # what a writer added meanwhile: without the note it adds no more
-    raise Busy(f"the note {key!r} is written by others all the time", "Try again")
+    raise Busy(f"other processes keep changing the note {key!r}", "Try again")
 
 
 def _history_paths(store: Store, contents: dict[_File, FileContent]) -> list[str]:
@@ -164,11 +164,11 @@ def _verify_removed(job: PurgeJob, scopes: list[Scope], key: str) -> None:
     contents = _read_files(context.store, scopes, key)
     for file, content in contents.items():
         if any(version.text in job.texts for version in list_versions(parse_note(content.data, content.modified))):
-            raise DiskTrouble(f"{file.path} says it again", "Purge again; somebody wrote it meanwhile")
+            raise DiskTrouble(f"{file.path} contains it again", "Purge it again; another process wrote it meanwhile")
     rows = [
         _File(scope, part, name) for scope in scopes for part, names in _indexed_names(context, scope, key) for name in names
     ]
     if not contents and any(context.index.has_note(row.scope.folder, row.name, row.part) for row in rows):
         raise DiskTrouble(f"the index still has a row of {key!r}", "Purge again")
-    files = "a new note of this key, which says something else" if contents else "no file of this key"
-    job.checks += [f"notes/, trash/ and archive/ listed again: {files}", "index asked for the note: no row of it"]
+    files = "a new note with this key and another text" if contents else "no file with this key"
+    job.checks += [f"listed notes/, trash/ and archive/ again: {files}", "searched the index for the note: no row found"]

@@ -62,7 +62,7 @@ class Patterns:
 
 
 def split_into_pieces(text: str) -> list[str]:
-    """Return every line of at least MIN_LINE characters in pieces; a short last piece reaches back into the one before."""
+    """Return every line of at least MIN_LINE characters in pieces; a short last piece overlaps the previous one."""
     found = []
     for raw in text.split("\n"):
         line = raw.strip()

@@ -56,7 +56,7 @@ def list_receipts_after(context: Context, last: str | None, limit: int) -> list[
 def _check_none_lost(context: Context) -> None:
     """Raise Damaged if the ledger has no receipt although something else proves that there was a purge."""
     if context.ledger.purges.has_purges() or context.ledger.purges.count_digests():
-        raise Damaged("something was purged here, and the ledger has no receipt of it", Template("Run ", DOCTOR))
+        raise Damaged("something was purged here, but its receipt is missing from the ledger", Template("Run ", DOCTOR))
 
 
 def folders_to_tell(context: Context) -> tuple[str, ...] | None:
@@ -108,7 +108,7 @@ class ReceiptMask:
         self._fixed_lines = frozenset(fixed_lines)  # our own sentences: never made from a text
         words = {word for text in texts for word in fold_text(text).replace("-", " ").split()}
         self._all_words, self._long_words = "\n".join(words), [word for word in words if len(word) >= _MIN_WORD]
-        self._replacement = f"({ids[0]})" if ids else "(its key is not kept)"
+        self._replacement = f"({ids[0]})" if ids else "(its key is not stored)"
         self._key = _whole_word(key) if key and self._repeats_text(key) else None
         masked = {path: self._mask_path(path) for path in paths}
         masked |= {session: _MASK for session in sessions if self._repeats_text(session)}

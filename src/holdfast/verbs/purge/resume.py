@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 LOCK = "purge"
 _DATABASES = ("index.db", "index.db-wal", "ledger.db", "ledger.db-wal")
 _MAX_RECEIPTS_NAMED = 20
-_RESTORE_LEDGER = "Put ledger.db back from a backup; where there is none, purge again what must not come back"
-_OR_DELETE_SIGN = ", or delete the file ledger.purged if nothing is"
+_RESTORE_LEDGER = "Restore ledger.db from a backup; without one, purge again what must not come back"
+_OR_DELETE_SIGN = ", or delete the file ledger.purged if there is nothing to purge"
 _BUSY_SECONDS = 1.0  # to wait for a reader
-_LISTING_FAILED = "it could not be made anew"
-_INTERRUPTED = "it was cut short; a check of the home says what ends it"
+_LISTING_FAILED = "it could not be written again"
+_INTERRUPTED = "it was interrupted; `holdfast doctor` shows how to finish it"
 
 
 def require_disk_space(context: Context) -> None:
     """Raise DiskTrouble if the disk is too full to finish a purge, which rewrites the index."""
     if not context.config.store and is_disk_full(context.config.home):
-        raise no_space("the disk is too full for a purge, which writes the index anew", context.config.home)
+        raise no_space("the disk is too full for a purge, which rewrites the index", context.config.home)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def report_full_disk(context: Context) -> Iterator[None]:
         yield
     except DiskTrouble as error:
         if error.full and _has_unfinished(context):
-            error.context = "the purge was begun and is not complete"
+            error.context = "the purge was started and is not complete"
         raise
 
 
@@ -113,7 +113,7 @@ def _store_continued(
     context: Context, receipt: Stored, failed_listings: list[list[str]], checks: list[str], beyond_reach: list[str]
 ) -> Stored:
     """Store the receipt: done, or pending with the listings that could not be written."""
-    how = f"finished {dates.now()}: the logs were emptied, and no row of the index says it (compared by digest)"
+    how = f"finished {dates.now()}: the logs were emptied, and no row of the index contains it (compared by digest)"
     state = {
         "state": "pending" if failed_listings else "done",
         "pending": [f"{path}: {why}" for path, why in failed_listings],
@@ -165,7 +165,7 @@ def _find_obstacle(context: Context, path: str) -> str:
     full = os.path.join(context.config.home, path)
     try:
         if stat.S_ISDIR(os.lstat(full).st_mode):
-            return "a folder stands in its place"
+            return "a folder is in its place"
     except OSError:
         pass  # missing, or not visible
     return "" if os.access(os.path.dirname(full), os.W_OK | os.X_OK) else "its folder cannot be written to"
@@ -241,7 +241,7 @@ def problems(context: Context) -> list[Problem]:
         found += _lost_receipts(context)
         found += [_unfinished_problem(context, fixes, receipt) for receipt in finish(context)]
     except HoldfastError as error:
-        found.append(Problem("purge", f"whether every purge is complete cannot be seen: {error.message}", error.fix))
+        found.append(Problem("purge", f"cannot check whether every purge is complete: {error.message}", error.fix))
     return found
 
 
@@ -255,29 +255,29 @@ def _lost_receipts(context: Context) -> list[Problem]:
     if damaged:
         names, more = ", ".join(damaged[:_MAX_RECEIPTS_NAMED]), len(damaged) - _MAX_RECEIPTS_NAMED
         names += f" and {more} more" if more > 0 else ""
-        what = f"receipts of purges are damaged: {names}; what they are about is still refused"
+        what = f"receipts of purges are damaged: {names}; the purged texts are still rejected"
         found.append(Problem("receipt", what, _RESTORE_LEDGER, "ledger.db"))
     return found
 
 
 def _unfinished_problem(context: Context, fixes: Fixes, receipt: Stored) -> Problem:
-    """Return what is left of one purge, and the command that finishes it."""
+    """Return the remaining steps of a purge, and the command that finishes it."""
     subject, id = f"the purge of {receipt['what']}", receipt["id"]
     retry = fixes.holdfast(receipt["retry"]) if receipt.get("retry") else "Purge it again"
     if free_space := fixes.free_space_first():  # nothing can be finished before
         return Problem("purge", f"{subject} is not complete (receipt {id}): the disk is full", free_space)
-    close = f"Close what holds it, then {fixes.holdfast('doctor')}"
+    close = f"Stop the programs that use these files, then run `{fixes.holdfast('doctor')}`"
     if receipt["state"] == "begun":
         remaining = _find_remaining_notes(context, receipt) if receipt.get("kind") in ("note", "turns") else []
         if receipt.get("kind") == "note" and not remaining:  # nothing of it is left to purge again
-            return Problem("purge", f"{subject} was cut short and is not over (receipt {id})", close)
+            return Problem("purge", f"{subject} was interrupted and is not complete (receipt {id})", close)
         if remaining:
             transcripts = " --transcripts" if receipt["kind"] == "turns" else ""
             retry = fixes.holdfast(fixes.purge_words(*remaining[0]) + transcripts)
-        return Problem("purge", f"{subject} was cut short; purge it again (receipt {id})", retry)
+        return Problem("purge", f"{subject} was interrupted (receipt {id}); purge it again", retry)
     paths = [path for path, _ in receipt.get("left", [("", "")])]
     if any(_is_listing(path) and _find_obstacle(context, path) for path in paths):
-        close = f"Clear the way for index.md, then {fixes.holdfast('doctor')}"
+        close = f"Remove what blocks index.md, then run `{fixes.holdfast('doctor')}`"
     only_waits = all(path and kind_of(path) in ("ours", "temporary") for path in paths)
     what = f"{subject} is not complete (receipt {id}): {'; '.join(receipt['pending'])}"
     return Problem("purge", what, close if only_waits else retry)

@@ -34,15 +34,15 @@ _PARTS = ("notes", "trash", "archive")
 _INDEXED_PARTS = ("notes", "archive")
 _SEARCH_ORDER = ("trash", "archive", *_PARTS)  # before and after the notes: a note that moves meanwhile is found either way
 _ATTEMPTS = 100
-_IN_HEADER = "it stands in what is said about the note, such as a tag; change that, and purge again"
+_IN_HEADER = "it occurs in the metadata of the note, such as a tag; change that, and purge again"
 
 
 def check_text(value: object) -> str:
     """Return the text to purge; raise UsageError if it is too short to be distinguished from other texts."""
     text = validate.check_text(value, FILE_BYTES, "a text to purge", allowed=True).strip()
     if len(fold_text(text)) < MIN_TEXT_CHARS:
-        what = f"a text of {len(fold_text(text))} characters is too short to purge wherever it stands"
-        raise UsageError(what, f"Give {MIN_TEXT_CHARS} or more, or purge the note")
+        what = f"a text of {len(fold_text(text))} characters is too short to purge everywhere"
+        raise UsageError(what, f"Give at least {MIN_TEXT_CHARS} characters, or purge the note")
     return text
 
 
@@ -90,7 +90,7 @@ def _report_names(job: PurgeJob, scopes: tuple[str, ...], wanted: str) -> None:
         for path in [*notes, *files]:
             name = fold_text(path[len(folder) :])
             if wanted in name or (len(slug) >= MIN_TEXT_CHARS and slug in name):
-                job.pending.append((f"shelf/{path}", "its name says it; rename it, and purge again"))
+                job.pending.append((f"shelf/{path}", "its name contains it; rename it, and purge again"))
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def _purge_from_history(job: PurgeJob, scope: Scope, name: str, wanted: str) -> 
             continue
         job.removed.append(f"{path} ({len(purged)} of {len(texts)} versions)")
         _reindex_notes_of(job, scope, name)
-    job.pending.append((f"shelf/{path}", "it is written by others all the time; purge again"))
+    job.pending.append((f"shelf/{path}", "other processes keep changing it; purge again"))
 
 
 def _reindex_notes_of(job: PurgeJob, scope: Scope, history_name: str) -> None:
@@ -186,7 +186,7 @@ def _purge_from_note(job: PurgeJob, scope: Scope, part: str, name: str, wanted: 
         job.index_rows += part in _INDEXED_PARTS
         if not kept:
             return
-    job.pending.append((f"shelf/{path}", "it is written by others all the time; purge again"))
+    job.pending.append((f"shelf/{path}", "other processes keep changing it; purge again"))
 
 
 def _last_older_version(context: Context, scope: Scope, parsed: ParsedNote) -> OlderVersion | None:
@@ -250,7 +250,7 @@ def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
         try:
             written = tree.write(parts, content.data.replace(data, REPLACEMENT.encode()), content.file_id)
         except Conflict:
-            job.pending.append((f"shelf/{path}", "somebody else changed it; purge again"))
+            job.pending.append((f"shelf/{path}", "another process changed it; purge again"))
             continue
         old = FileVersion(scope.folder, entry.name, content.file_id)
         file_sources.record_rewritten(job.context.ledger, old, written.file_id)

@@ -87,11 +87,11 @@ def purge_session(context: Context, session: str, client: str | None) -> Receipt
         not_searched += sum([_erase(job, folder, transcript_file, session) for folder, transcript_file in found.values()])
     job.scrub([Scope.of_folder(folder) for folder in dict.fromkeys([folder for folder, _ in files.values()])])
     continues = _files_of_session(context, folders, session, client)
-    now = "the session goes on, and its file holds what was said since" if continues else "no file of this session"
-    job.checks.append(f"the transcript's folder and the trash listed again: {now}")
+    now = "the session continues, and its file contains what was said since" if continues else "no file of this session"
+    job.checks.append(f"listed the transcript's folder and the trash again: {now}")
     if not_searched:
         why = f"shorter than {MIN_LINE_CHARS} characters, or beyond the first {_MAX_SEARCHED:,}"
-        job.checks.append(f"{not_searched} of its turns not looked for in bytes: {why}")
+        job.checks.append(f"{not_searched} of its turns not searched for in bytes: {why}")
     job.verify()
     original = [f"shelf/{folder}/transcripts/{_stem(transcript_file)}.jsonl" for folder, transcript_file in files.values()]
     return job.finish([*original, *[f"shelf/{path}" for path in job.removed]])
@@ -175,7 +175,7 @@ def _contains_any(turn: TranscriptLine, wanted: set[str]) -> bool:
 
 
 def _refuse(job: PurgeJob, session: str, turns: list[TranscriptLine], min_chars: int) -> None:
-    """Refuse each turn by its id, and by its text where that is long enough to be unique and no note says it."""
+    """Reject each turn by its ID, and by its text if that is long enough to be unique and no note contains it."""
     texts = [turn.text for turn in turns if len(fold_text(turn.text)) >= min_chars]
     job.allow_shared_turns(texts)
     job.refuse(texts, digests=[job.context.ledger.purges.digest_turn(session, turn.id or "", turn.text) for turn in turns])

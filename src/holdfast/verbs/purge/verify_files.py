@@ -84,8 +84,8 @@ class FileVerifier:
 
     unreachable: tuple[str, ...] = (
         "backups and copies of the home, also on other machines",
-        "blocks a disk has not yet overwritten",
-        "what a model was already told",
+        "disk blocks that are not yet overwritten",
+        "what a model was already shown",
     )
 
     def __init__(self, context: Context) -> None:
@@ -122,7 +122,7 @@ class FileVerifier:
 
     def describe_vectors(self, vectors: list[bytes]) -> str:
         """Return, for the receipt, how the vectors were searched for."""
-        return f"the numbers of its {len(vectors)} vectors looked for in the same bytes: none found"
+        return f"searched the same bytes for its {len(vectors)} vectors: none found"
 
     def vacuum(self) -> list[str]:
         """Do nothing: index and ledger have emptied their own logs."""
@@ -159,7 +159,7 @@ def scan_files(home: str, paths: Iterable[str], patterns: Patterns, progress: Pr
     matches: dict[str, set[int]] = {}
     unread: list[str] = []
     wanted = list(paths)
-    progress.start("reading everything back", len(wanted))
+    progress.start("verifying", len(wanted))
     try:
         for path in wanted if len(patterns) else ():
             try:
@@ -250,14 +250,14 @@ def find_in_git(home: str, paths: Iterable[str], patterns: Patterns) -> list[str
     answers = {in_repository[path]: _is_in_history(root, in_repository[path]) for path in own}
     answers.update({in_repository[path]: _history_contains(root, in_repository[path], patterns) for path in derived})
     if None in answers.values():
-        return [f"the history of the git repository {root}, if its files were ever committed there: git could not be asked"]
+        return [f"the history of the git repository {root}, if its files were ever committed there: git could not be run"]
     tracked = [path for path, found in answers.items() if found]
     ledger = [path for path in tracked if os.path.basename(path) in _LEDGER]
     removable = [path for path in tracked if path not in ledger]
     names = ", ".join(removable[:3]) + (f" and {len(removable) - 3} more" if len(removable) > 3 else "")
-    history = f"the history of the git repository {root} still holds"
-    lines = [f"{history} {names}; to take it out: {removal_command(root, removable)}"] if removable else []
-    return lines + [f"{history} it in {path}: copy that file before you take it out of there" for path in ledger]
+    history = f"the history of the git repository {root} still contains"
+    lines = [f"{history} {names}; to remove it, run: {removal_command(root, removable)}"] if removable else []
+    return lines + [f"{history} it in {path}: copy that file before you remove it from the history" for path in ledger]
 
 
 def _listing_of(path: str) -> str:

@@ -25,7 +25,7 @@ class PostgresVerifier:
 
     unreachable: tuple[str, ...] = (
         "the write-ahead log, the replicas and the backups of the PostgreSQL server, and what its disk has not yet overwritten",
-        "what a model was already told",
+        "what a model was already shown",
     )
 
     def __init__(self, context: Context) -> None:
@@ -48,7 +48,7 @@ class PostgresVerifier:
             return result
         tables = [path for path in wanted if path.startswith(TABLE_PREFIX)]
         matches = result.matches
-        progress.start("reading everything back", len(tables) + 1)
+        progress.start("verifying", len(tables) + 1)
         try:
             for path, data in self._store.read_everything():
                 if path in wanted and (numbers := patterns.find_in(data)):
@@ -85,13 +85,13 @@ class PostgresVerifier:
     def describe_searched(self, files: int) -> str:
         """Return, for the receipt, where the pieces of a text were searched for."""
         documents = files - len(self._tables)
-        return f"every byte of {documents} documents and in every row of {len(self._tables)} other tables"
+        return f"every byte of {documents} documents and every row of {len(self._tables)} other tables"
 
     def describe_vectors(self, vectors: list[bytes]) -> str:
         """Query each vector; one that remains belongs to another text too, since a vector is deleted with its passage."""
         remaining = sum([self._has_vector(vector) for vector in vectors])
-        shared = f"{remaining} are other texts' too" if remaining else "none is there"
-        return f"its {len(vectors)} vectors looked for among those that are kept: {shared}"
+        shared = f"{remaining} found, which other texts have too" if remaining else "none found"
+        return f"searched the stored vectors for its {len(vectors)} vectors: {shared}"
 
     def _has_vector(self, vector: bytes) -> bool:
         return self._context.query(lambda: self._context.index.has_vector(vector))

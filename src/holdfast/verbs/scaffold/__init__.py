@@ -70,7 +70,7 @@ def create(context: Context, name: str, scope: Scope) -> Scaffolded:
 def _check_name(name: object) -> str:
     known = list_scaffolds()
     if not isinstance(name, str) or name not in known:
-        raise UsageError(f"there is no scaffold {str(name)[:60]!r}", f"One of: {', '.join(known)}")
+        raise UsageError(f"unknown scaffold {str(name)[:60]!r}", f"Use one of: {', '.join(known)}")
     return name
 
 

@@ -10,7 +10,7 @@ from holdfast.base.dates import format_timestamp
 from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
-from holdfast.errors import HoldfastError, Template, UsageError, command
+from holdfast.errors import HoldfastError, Template, UsageError, command, field
 from holdfast.safety import validate
 from holdfast.safety.escape import CUT_MARK, escape_text
 from holdfast.verbs import scaffold
@@ -95,7 +95,7 @@ class _Section(Record):
 
     @property
     def least(self) -> int:
-        """Return the fewest characters in which it says anything."""
+        """Return the minimum number of characters with any content."""
         return min(self.full, self._head_chars + min(len(self.lines[0]), _MIN_LINE) + len(CUT_MARK) + 3)
 
     def fit(self, size: int) -> list[str]:
@@ -128,7 +128,10 @@ def check_cap(cap: int | None) -> int:
     if cap is None:
         return DEFAULT_CHARS
     if not isinstance(cap, int) or isinstance(cap, bool) or cap < MIN_CHARS:
-        raise UsageError(f"a start-up takes {MIN_CHARS:,} to {render.MOST_CHARS:,} characters, not {cap!r}", "Give that many")
+        fix = f"Use {MIN_CHARS:,} to {render.MOST_CHARS:,}"
+        raise UsageError(
+            Template(field("cap"), f" must be {MIN_CHARS:,} to {render.MOST_CHARS:,} characters, not {cap!r}"), fix
+        )
     return min(cap, render.MOST_CHARS)
 
 
@@ -147,7 +150,7 @@ def _read_sections(context: Context, scope: Scope) -> list[_Section]:
 
 
 def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | None:
-    """Return what a file says, or why it cannot be read; None if it says nothing."""
+    """Return the content of a file, or why it cannot be read; None if it has none."""
     try:
         path, text, date = _read_file(tree, path)
         text = validate.hide_secrets(text)
@@ -315,17 +318,17 @@ def _share_room(sections: list[_Section], room: int) -> dict[str, int]:
 
 
 def _describe_missing(cut: list[tuple[str, int]], further: tuple[str, ...]) -> str:
-    """Return the words for what is not in the block: lines of files, and further files."""
+    """Return the text about what is not in the block: lines of files, and further files."""
     words = "Nothing was left out; "
     if cut:
         lines = ", ".join([f"{path} ({count})" for path, count in cut])
         words = f"{sum([count for _, count in cut])} more left out; lines of {lines}; "
-    return words + (f"beside this there are {', '.join(further)}; " if further else "")
+    return words + (f"other files: {', '.join(further)}; " if further else "")
 
 
 def _frame(rows: list[str], scope: Scope, missing: str, words: Wording) -> str:
     return render.frame(
-        "each line shows its scope, file and day. Where two disagree, the live state is right.",
+        "each section shows its scope, file and date. If two disagree, trust the live state.",
         rows,
         Template(missing, "read a file with ", command("read {}", f"{scope.folder}/files/PATH"), ".").render(words),
     )
