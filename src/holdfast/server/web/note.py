@@ -15,7 +15,7 @@ from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.page import Page, Visit, read_number, redirect
 
-_VERSIONS = 10  # on one page
+_VERSIONS = 5  # on one page
 _TRASH = 500
 _SHOWN = 20  # records of where a note was shown
 _FACTS = 50
