@@ -17,6 +17,7 @@ from holdfast.ledger.agents import Agent, Grant
 from holdfast.ledger.audit import ChainedEntry, Entry
 from holdfast.server.idempotency import REPLAY_WHOLE, Replay
 from holdfast.server.models import (
+    NAME_PATTERN,
     PAGE_LIMIT,
     AgentName,
     NextCursor,
@@ -58,7 +59,7 @@ Until = Annotated[str, moment("Before this time.")]
 
 class ListAgents(RequestModel, kw_only=True):
     limit: PageLimit = PAGE_LIMIT
-    cursor: AgentName = ""
+    cursor: Annotated[str, Meta(description="The `next` of the previous page.", pattern=NAME_PATTERN)] = ""
 
 
 class AddAgent(RequestModel, kw_only=True):
@@ -72,7 +73,9 @@ class AddAgent(RequestModel, kw_only=True):
 
 class RotateToken(RequestModel, kw_only=True):
     name: AgentName
-    days: TokenDays | UnsetType = UNSET
+    days: Annotated[
+        int, Meta(description="Days until the token expires. Default: the lifetime of the old token.", ge=1, le=36_500)
+    ] | UnsetType = UNSET  # fmt: skip
     grace_hours: (
         Annotated[int, Meta(description="Hours that the old token stays valid. Default: 0.", ge=0, le=8760)] | UnsetType
     ) = UNSET
