@@ -15,6 +15,10 @@ from psycopg import sql
 from holdfast.ledger.sqlite import SqliteLedger
 
 COUNTED_FILES = re.compile(r"every (byte|row) of \d+ (files|other tables)")  # of the home with locks and databases, or a store
+_SENTENCES = re.compile(  # of a receipt, whose wording may change: in JSON, also within JSON or within a SQL text
+    r'(\\?"(?:checks|beyond_reach|pending|told)\\?"): \[[^\]]*\]'
+)
+_COMMENT = re.compile(r" *--[^\n]*")  # of a statement in the schema
 NEW_TABLES = (  # since version 0.1.0
     "agent_usage", "grants", "request_count", "audit_checkpoint", "audit_shipped", "file_sources",
     "web_sessions", "sign_in_codes",
@@ -43,8 +47,9 @@ def dump_ledger(path: Path) -> str:
     with sqlite3.connect(path) as db:
         lines = [line for line in db.iterdump() if not _OF_NEW_TABLE.match(line)]
         lines = [without_new_audit_fields(line) if line.startswith('INSERT INTO "audit') else line for line in lines]
+        lines = [_COMMENT.sub("", line) if line.startswith("CREATE ") else line for line in lines]
     db.close()
-    return COUNTED_FILES.sub(r"every \1 of N \2", "\n".join(lines)) + "\n"
+    return _without_sentences("\n".join(lines)) + "\n"
 
 
 def dump_postgres(url: str) -> str:
@@ -88,7 +93,12 @@ def remove_varying_columns(text: str) -> str:
             row: dict[str, Any] = {name: value for name, value in entry["row"].items() if name not in excluded}
             line = f"{entry['table']} {json.dumps(row, ensure_ascii=False, sort_keys=True)}"
             lines.append(without_new_audit_fields(line) if entry["table"] in AUDIT_TABLES else line)
-    return COUNTED_FILES.sub(r"every \1 of N \2", "\n".join(sorted(lines))) + "\n"
+    return _without_sentences("\n".join(sorted(lines))) + "\n"
+
+
+def _without_sentences(text: str) -> str:
+    """Return dumped rows without the sentences of receipts and the numbers of files in them."""
+    return _SENTENCES.sub(r"\1: [...]", COUNTED_FILES.sub(r"every \1 of N \2", text))
 
 
 def _is_history_folder(entry: dict[str, Any]) -> bool:

@@ -16,7 +16,9 @@ from pathlib import Path
 import deterministic
 
 from holdfast import HoldfastError, Memory
+from holdfast.verbs import scaffold
 
+scaffold._TEMPLATES = str(Path(__file__).parent / "templates")  # those of version 0.1.0, whose words may change
 clock = deterministic.clock
 AWKWARD = """A text with lines that look like parts of the format:
 
