@@ -96,7 +96,7 @@ HAND_MADE = {
 }  # fmt: skip
 NO_IMPORT_TAKES = {
     "h7.md": (b"", "empty content"), "spaces.md": (b" \n\n", "empty content"), "nul.md": (b"a\0b", "a NUL byte"),
-    "big.md": (b"x" * 70_000, "a note may have 65,536 bytes"),
+    "big.md": (b"x" * 70_000, "a note can have at most 65,536 bytes"),
     "tagged.md": (b"---\ntags: [" + b"t" * 101 + b"]\n---\ntext\n", "a tag can have at most 100 characters"),
     "over.md": (b"---\nvalid_to: 2020-01-01\n---\ntext\n", "is not after valid_from"),
 }  # fmt: skip

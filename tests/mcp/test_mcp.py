@@ -207,7 +207,7 @@ REFUSED = [
     ({"text": "a", "tags": [1]}, "each item of tags must be a string, not int"),
     ({"text": "", "scope": "global"}, "empty content"),
     ({"text": "a\0b", "scope": "global"}, "a NUL byte"),
-    ({"text": "x" * 70_000, "scope": "global"}, "a note may have 65,536 bytes"),
+    ({"text": "x" * 70_000, "scope": "global"}, "a note can have at most 65,536 bytes"),
     ({"text": "a", "key": "../../etc", "scope": "global"}, "not a valid key"),
     ({"text": "a", "key": "a\0", "scope": "global"}, "not a valid key"),
     ({"text": "a", "scope": "session"}, "no session is known"),

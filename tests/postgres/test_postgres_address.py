@@ -150,7 +150,7 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
         close_pools(read_url)
     right, none, shut, other, mistaken = found.values()
     assert right == []
-    assert "cannot be asked" in none[0] and "not there" in none[0] and "hunter2" not in none[0]
+    assert "cannot be reached" in none[0] and "not there" in none[0] and "hunter2" not in none[0]
     assert "does not exist on the server" in shut[0] and "store.read_url" in shut[0] and "no_such" not in shut[0]
     assert "not a replica of store.url" in other[0] and "sslmode in store.read_url" in mistaken[0]
 
@@ -172,7 +172,7 @@ def test_a_server_that_is_full_or_away_is_a_problem_that_a_check_lists(open_at, 
         server.sql(f"DROP ROLE {login}")
     away = open_at(f"postgresql://x:hunter2@127.0.0.1:{postgres_server.free_port()}/y")
     told = [one for one in away.check() if one.code == "store"]
-    assert len(told) == 1 and "cannot be asked" in told[0].message and "hunter2" not in str(told)
+    assert len(told) == 1 and "cannot be reached" in told[0].message and "hunter2" not in str(told)
 
 
 @pytest.mark.battery
@@ -308,7 +308,7 @@ def test_a_gateway_logs_the_replica_that_it_goes_without_and_its_check_names_it(
         for _ in range(3):
             assert client.post("/v1/recall", {"query": "harbour", "mode": "keyword"}).json["hits"]
         (problem,) = [one for one in client.get("/v1/check").json["problems"] if one["code"] == "replica"]
-        assert "not there" in problem["message"] and "store.read_url" in problem["fix"]
+        assert "cannot be reached" in problem["message"] and "store.read_url" in problem["fix"]
         gateway.stop()
         told = [line for line in "".join(gateway.log).splitlines() if "replica" in line]
     assert len(told) == 1 and json.loads(told[0])["level"] == "warning" and "hunter2" not in "".join(gateway.log)

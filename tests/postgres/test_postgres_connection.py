@@ -46,7 +46,7 @@ def test_a_migration_that_was_edited_is_refused(postgres_url, postgres_databases
     postgres_databases.server.sql(
         "UPDATE holdfast.migration SET digest = 'other' WHERE number = 2", database_name(postgres_url)
     )
-    with pytest.raises(ConfigError, match="in another form"):
+    with pytest.raises(ConfigError, match="differs from the one"):
         migrate(postgres_url)
 
 
@@ -159,7 +159,7 @@ def test_the_owner_of_the_schema_needs_no_right_to_make_schemas(empty_postgres_u
 def test_a_database_of_a_newer_holdfast_is_refused(postgres_url, postgres_databases):
     statement = "INSERT INTO holdfast.migration (number, name, digest) VALUES (9999, 'later', '')"
     postgres_databases.server.sql(statement, database_name(postgres_url))
-    with pytest.raises(ConfigError, match="newer Holdfast"):
+    with pytest.raises(ConfigError, match="newer version of Holdfast"):
         Database(PostgresSettings(url=postgres_url), SQL, 10).rows("who")
 
 

@@ -306,14 +306,14 @@ def test_what_somebody_else_erased_before_the_second_try_was_not_erased_by_us(st
 def test_a_second_try_never_erases_what_somebody_wrote_after_the_first(store, open_store):
     store.write_note(HERE, "k", b"one", None)
     store.database = Losing(store.database, 1, True, lambda: open_store().write_note(HERE, "k", b"another's", None))
-    with pytest.raises(Busy, match="somebody else"):
+    with pytest.raises(Busy, match="another process"):
         store.erase_file(HERE, "notes", "k.md")
     assert store.read_note(HERE, "k").data == b"another's"
     name = "c/s.jsonl"
     open_store().transcripts(FOLDER).open(name).append(lambda others, empty: [b"one\n"])
     again = lambda: open_store().transcripts(FOLDER).open(name).append(lambda others, empty: [b"another's\n"])  # noqa: E731
     store.database = Losing(open_store().database, 1, True, again)
-    with pytest.raises(Busy, match="somebody else"):
+    with pytest.raises(Busy, match="another process"):
         store.transcripts(FOLDER).open(name).erase()
     assert [line.data for line in open_store().transcripts(FOLDER).open(name).read_lines()] == [b"another's"]
 

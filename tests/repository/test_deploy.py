@@ -303,7 +303,7 @@ def test_the_roles_of_the_script_have_exactly_the_needed_privileges(home, tmp_pa
         script.write_text((DEPLOY / "postgres-roles.sql").read_text())
         server.run("psql", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-d", "postgres", "-f", script)
         owner, app = server.url("memory", "holdfast_owner"), server.url("memory", "holdfast")
-        with pytest.raises(ConfigError, match="may not migrate"):
+        with pytest.raises(ConfigError, match="cannot migrate"):
             migrate(app)
         assert migrate(owner)
         roles = "SELECT rolname FROM pg_roles WHERE rolname LIKE 'holdfast%' AND (rolsuper OR rolbypassrls)"

@@ -618,7 +618,7 @@ def test_an_export_takes_the_place_of_a_file_that_others_could_read(home, tmp_pa
 
 @pytest.mark.parametrize("why", [3, True, "", " "])
 def test_a_reason_is_said_in_words(open_memory, why):
-    with pytest.raises(UsageError, match="why"):
+    with pytest.raises(UsageError, match="needs a reason"):
         open_memory(origin="user").store(f"use {TOKEN}", allow_secret=why)
 
 

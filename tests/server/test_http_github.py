@@ -314,7 +314,7 @@ def test_the_secret_of_the_marks_is_the_owners_alone_and_a_spoiled_one_posts_not
     path = os.path.join(settings.home, "review.key")
     assert os.stat(path).st_mode & 0o777 == 0o600
     os.chmod(path, 0o644)
-    with pytest.raises(Damaged, match="owner's alone"):
+    with pytest.raises(Damaged, match="read by other users"):
         review(settings, ledger, "other", PLAIN)
     os.chmod(path, 0o600)
     with open(path, "w") as file:

@@ -58,8 +58,8 @@ def test_a_role_decides_there_as_everywhere_and_every_decision_is_a_row(gateway)
             calls = {"memory_store": STORE, "memory_recall": {"query": "harbour"}, "memory_get": {"key": "all"}}
             for name, given in calls.items():
                 said = await client.call_tool(name, given)
-                assert said.is_error and "may not" in said.content[0].text, name
-            with pytest.raises(Exception, match="may not"):
+                assert said.is_error and "does not have the permission" in said.content[0].text, name
+            with pytest.raises(Exception, match="does not have the permission"):
                 await client.list_resources()
         async with reached(gateway, reviewer) as client:
             said = await client.call_tool("memory_store", {**STORE, "scope": "global"})

@@ -45,7 +45,7 @@ MEANING = {  # code and route: why no schema can say it
     ("usage", "PUT /v1/settings/{name}"): "what fits depends on the setting",
     ("usage", "POST /agents"): "the role must be one of the gateway's, whose files may change",
     ("usage", "DELETE /agents/{name}/grants"): "`pattern` depends on `kind`: OpenAPI has no rule about two parameters",
-    ("usage", "POST /github/review"): "no token for GitHub is set",
+    ("usage", "POST /github/review"): "no token for GitHub is configured",
     ("usage", "POST /v1/files/insert"): "the file has fewer lines",
     ("invalid_path", "POST /v1/files/rename"): "a folder cannot move into itself",
     ("usage", "POST /v1/history/import"): "no program writes such a transcript",
