@@ -54,7 +54,7 @@ def test_config_never_prints_the_key_of_an_endpoint(holdfast, home, monkeypatch)
         ("word2vec", "unknown embedder 'word2vec'"), ("gpt:4", "unknown kind of embedder 'gpt'"),
         ("default,use", "default is a list itself (static,minilm,use)"), ("minilm,none", "none means no embedder"),
         ("minilm,", "an empty name"), ("", "names no embedder"), ("onnx:/nowhere", "no model.onnx in the folder"),
-        ("minilm,endpoint:m@http://h/v1", "cannot be part of a list"), ("endpoint:m@http://h/v1,minilm", "cannot be part of a list"),
+        ("minilm,endpoint:m@http://h/v1", "part of a list"), ("endpoint:m@http://h/v1,minilm", "part of a list"),
         ("endpoint:m@http://user:hunter2@h/v1", "without user"), ("endpoint:m", "endpoint:MODEL@URL"),
         ("fastembed:", "the name"),
     ],

@@ -150,7 +150,7 @@ def test_a_replica_that_is_away_shut_or_another_database_is_named_by_a_check(ope
         close_pools(read_url)
     right, none, shut, other, mistaken = found.values()
     assert right == []
-    assert "cannot be reached" in none[0] and "not there" in none[0] and "hunter2" not in none[0]
+    assert "replica cannot be reached" in none[0] and "database cannot be reached" in none[0] and "hunter2" not in none[0]
     assert "does not exist on the server" in shut[0] and "store.read_url" in shut[0] and "no_such" not in shut[0]
     assert "not a replica of store.url" in other[0] and "sslmode in store.read_url" in mistaken[0]
 

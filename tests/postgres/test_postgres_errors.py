@@ -23,7 +23,7 @@ from holdfast.server.retention import TenantRetention
 
 def test_a_statement_that_takes_too_long_is_busy_and_the_next_one_is_answered(open_trial):
     trial = open_trial(statement_seconds=0.2)
-    with pytest.raises(Busy, match="longer than store.statement_seconds"):
+    with pytest.raises(Busy, match=r"longer than store\.statement_seconds"):
         trial.rows("sleep", seconds=30)
     with pytest.raises(Busy), trial.transaction() as db:
         db.execute(SQL["sleep"], {"seconds": 30})

@@ -254,14 +254,14 @@ def test_commands_remove_export_and_verify(audit, home, tmp_path):
 @pytest.mark.parametrize(
     ("name", "change_lines", "problem"),
     [
-        ("changed", lambda lines: [*lines[:9], lines[9].replace(b"allowed", b"denied"), *lines[10:]], "not what was"),
+        ("changed", lambda lines: [*lines[:9], lines[9].replace(b"allowed", b"denied"), *lines[10:]], "was changed"),
         ("taken out", lambda lines: [*lines[:9], *lines[10:]], "row 10 is missing"),
         ("moved", lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "row 2 is missing"),
         ("no row", lambda lines: [*lines[:9], b"{}\n", *lines[9:]], "is not a row of an audit"),
         ("another first", lambda lines: [lines[0].replace(b'"previous":""', b'"previous":"00"'), *lines[1:]], ""),
         ("twice", lambda lines: [*lines[:9], *lines[4:]], ""),
         ("the middle", lambda lines: lines[5:20], ""),
-        ("another chain", lambda lines: [*lines[:9], lines[9].replace(b'"hash":"', b'"hash":"0'), *lines[9:]], "not what was"),
+        ("another chain", lambda lines: [*lines[:9], lines[9].replace(b'"hash":"', b'"hash":"0'), *lines[9:]], "was changed"),
     ],
 )  # fmt: skip
 def test_a_file_is_verified_without_the_ledger(audit, store, name, change_lines, problem):  # noqa: F811

@@ -319,7 +319,7 @@ def test_the_secret_of_the_marks_is_the_owners_alone_and_a_spoiled_one_posts_not
     os.chmod(path, 0o600)
     with open(path, "w") as file:
         file.write("nothing\n")
-    with pytest.raises(Damaged, match="no secret"):
+    with pytest.raises(Damaged, match="does not contain a secret"):
         review(settings, ledger, "other", PLAIN)
     assert github.posts == 1
 

@@ -226,7 +226,8 @@ def test_every_tool_is_allowed_or_denied_as_role_and_grants_say(matrix, name, gr
                     said = await tools.call_tool(tool, {**given, **project, **({"scope": scope} if scope else {})})
                     denied = is_denied(role, reached, action, scope, named)
                     expected.append((f"MCP {tool}", action, "denied" if denied else "allowed"))
-                    assert ("does not have the permission" in json.dumps([one.text for one in said.content])) == denied, (tool, scope, said)
+                    answer = json.dumps([one.text for one in said.content])
+                    assert ("does not have the permission" in answer) == denied, (tool, scope, said)
                     assert said.is_error or not denied
 
     run(lambda: talk({"X-Holdfast-Project": "demo"}, {}))

@@ -286,7 +286,7 @@ def test_whatever_speaks_against_a_line_it_is_named(free, row, code):
 
 def test_a_line_for_the_project_is_named_where_no_project_is(free):
     said = free.operator("POST", "/v1/import", raw=lines({"text": "a", "scope": "global"}, {"text": "b"}), Content_Type=LINES)
-    assert said.code == "no_scope" and said.json["detail"].startswith("line 2: no project is named"), said
+    assert said.code == "no_scope" and said.json["detail"].startswith("line 2: the request names no project"), said
 
 
 def test_a_line_that_is_too_long_is_named(free):
