@@ -1,0 +1,81 @@
+"""Memory as tools of an agent: plain functions with types and docstrings, from which a framework makes its own tools.
+
+A tool returns text for the model. It never raises: an error is the answer, with what to do, so that the model can correct its call.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+from holdfast import Hit, HoldfastError, Memory
+
+P = ParamSpec("P")
+
+
+def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str]]:
+    """Return the tools memory_recall, memory_get, memory_store and memory_forget; the last two write to this scope."""
+
+    @_answer_errors
+    def memory_recall(query: str, limit: int = 5) -> str:
+        """Search the memory by words and by meaning: notes, earlier sessions and files.
+
+        Args:
+            query: What you want to know, for example "when do we deploy".
+            limit: The largest number of results, 1 to 100.
+        """
+        answer = memory.recall(query, limit=limit)
+        lines = [_describe(hit) for hit in answer]
+        return "\n".join(lines) if lines else "Nothing matches."
+
+    @_answer_errors
+    def memory_get(key: str) -> str:
+        """Read one note whole.
+
+        Args:
+            key: The key of the note, as memory_recall shows it.
+        """
+        return memory.get(key).text
+
+    @_answer_errors
+    def memory_store(text: str, key: str = "") -> str:
+        """Store a note that should be known in later sessions. A new text of an existing key replaces it; the history stays.
+
+        Args:
+            text: One subject, in complete sentences, without secrets.
+            key: A short name such as "deploy-day": lower-case letters, digits and dashes. Empty for a new name.
+        """
+        stored = memory.store(text, key=key or None, scope=scope)
+        return f"{stored.action}: {stored.note.key}"
+
+    @_answer_errors
+    def memory_forget(key: str) -> str:
+        """Forget a note that is wrong or no longer wanted. It can be restored for some time.
+
+        Args:
+            key: The key of the note.
+        """
+        return f"forgotten: {key}" if memory.forget(key, scope=scope).deleted else f"There is no note {key}."
+
+    return [memory_recall, memory_get, memory_store, memory_forget]
+
+
+def _answer_errors(tool: Callable[P, str]) -> Callable[P, str]:
+    """Return a tool that answers with the text of an error instead of raising it."""
+
+    @functools.wraps(tool)
+    def answer(*args: P.args, **kwargs: P.kwargs) -> str:
+        try:
+            return tool(*args, **kwargs)
+        except HoldfastError as error:
+            return f"Error {error.code}: {error}"
+
+    return answer
+
+
+def _describe(hit: Hit) -> str:
+    """Return a hit on one line: where it is, from when, who said it, and its text."""
+    said_by = hit.speaker or (hit.source.origin if hit.source else "")
+    details = ", ".join(one for one in (hit.updated[:10], said_by, "archived" if hit.archived else "") if one)
+    return f"- {hit.key if hit.kind == 'note' else hit.citation} ({details}): {' '.join(hit.text.split())}"
