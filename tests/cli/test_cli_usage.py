@@ -49,7 +49,7 @@ from holdfast.cli.command_table import COMMANDS
         (["recall", "x", "--now", "soon"], "--now: 'soon' is not a date"),
         (["store", "x", "--valid-to", "2026-01-01", "--valid-from", "2026-02-01"], "an earlier --valid-from"),
         (["store", "x", "--allow-secret", ""], 'Such as --allow-secret "a test account"'),
-        (["recall"], "an empty query"),
+        (["recall"], "the query is empty"),
         (["recall", "x", "--as-of", "soon"], "Write a day"),
         (["store", "x", "--scope", "moon"], "Use one of: session, project"),
         (["completion", "tcsh"], "Use one of: bash, zsh, fish"),

@@ -179,7 +179,7 @@ def test_settings_that_the_client_would_refuse_are_not_called_installed(look, ta
     settings.parent.mkdir()
     settings.write_bytes(JSONS[look])
     before = tree(target)
-    with pytest.raises(Refused, match=r"Claude Code refuses all of such a file: .*line \d"):
+    with pytest.raises(Refused, match=r"Claude Code rejects such a file as a whole: .*line \d"):
         install.install(client, target)
     assert tree(target) == before
     settings.unlink()
@@ -187,7 +187,7 @@ def test_settings_that_the_client_would_refuse_are_not_called_installed(look, ta
     settings.write_bytes(settings.read_bytes().replace(b"{", b"{ // mine", 1))
     (problem,) = health.find_problems(target)
     assert "comments" in problem.message
-    assert "plain JSON" in problem.fix
+    assert "Remove them" in problem.fix
     install.uninstall(client, target)
     assert b"holdfast" not in settings.read_bytes()
 
@@ -653,7 +653,7 @@ def test_an_uninstall_of_a_file_that_cannot_be_read_offers_what_there_is(run):
     run("install", "qwen", "--yes")
     run.settings.write_text("{ broken")
     said = run("uninstall", "qwen", "--yes", code=3)
-    assert "Correct it" in said
+    assert "Fix the file" in said
     assert "--print" not in said
 
 
@@ -663,7 +663,7 @@ def test_a_place_that_is_none_is_told_with_those_there_are(run):
 
 def test_the_path_of_no_clients_plugin_says_which_there_are(run):
     said = run("path", "plugin", code=2)
-    assert "`holdfast path plugin CLIENT`, with one of: claude-code, codex," in said
+    assert "`holdfast path plugin CLIENT` with one of: claude-code, codex," in said
     assert "Other names are" not in said
     run("store", "How we package it.", "--key", "plugin", "--project", "demo")
     assert run("path", "plugin", "--project", "demo").endswith("/notes/plugin.md\n")

@@ -218,7 +218,7 @@ REFUSED = [
     ({"text": "a", "folder": "/\0"}, "no folder"),
     ({"text": "a", "project": "a/b"}, "project"),
     ({"text": "a", "project": "x" * 200}, "project"),
-    ({"text": "a", "project": "p", "folder": "/"}, "contradict"),
+    ({"text": "a", "project": "p", "folder": "/"}, "cannot be combined"),
 ]
 
 

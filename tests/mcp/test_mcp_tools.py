@@ -130,7 +130,7 @@ def test_recall_takes_what_memory_takes(talk):
         assert await keys(query="", mode="recent") != [] and await keys(sort="recency", mode="keyword") != []
         old = await agent("memory_recall", query="harbour", as_of="2026-02-01", scope="project")
         assert old.texts == ["Harbour old."]
-        assert "empty query" in await agent.refused("memory_recall")
+        assert "query is empty" in await agent.refused("memory_recall")
         assert "as_of" in await agent.refused("memory_recall", query="a", as_of="no day")
 
     talk(work)

@@ -283,7 +283,7 @@ def _check_value(name: str, schema: dict[str, Any], value: object) -> None:
     elif "enum" in schema and value not in schema["enum"]:
         raise UsageError(f"unknown {name} {str(value)[:80]!a}", f"Use one of: {', '.join(schema['enum'])}")
     elif isinstance(value, int) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        raise UsageError(f"{name} {value} is out of range", f"{schema['minimum']} to {schema.get('maximum', 'any number')}")
+        raise UsageError(f"{name} {value} is out of range", f"Use {schema['minimum']} to {schema.get('maximum', 'any number')}")
 
 
 def _description(schema: dict[str, Any]) -> str:

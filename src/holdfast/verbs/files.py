@@ -39,7 +39,8 @@ class Files:
         rows = text.split("\n")
         are_numbers = isinstance(first, int) and isinstance(last, int)
         if not are_numbers or not 1 <= first <= len(rows) or (last != -1 and last < first):
-            raise UsageError(f"lines {first} to {last} of {len(rows)}", "Line numbers start at 1; -1 is the end of the file")
+            what = f"lines {first} to {last} do not exist: the file has {len(rows)} lines"
+            raise UsageError(what, "Line numbers start at 1; -1 is the end of the file")
         return piece_of(rows, first, len(rows) if last == -1 else last)
 
     def create(self, path: str, text: str | bytes, *, scope: str = "project", redact: bool = False) -> str:
@@ -73,7 +74,8 @@ class Files:
         before = self._read_text(tree, parts, path)
         rows = before.split("\n")
         if not isinstance(line, int) or not 0 <= line <= len(rows):
-            raise UsageError(f"line {line} of {len(rows)}", "Give a line from 0 (the start) to the number of lines")
+            what = f"line {line} does not exist: the file has {len(rows)} lines"
+            raise UsageError(what, "Give a line from 0 (the start) to the number of lines")
         rows[line:line] = validate.require_text(text).removesuffix("\n").split("\n")
         after = "\n".join(rows)
         self._write(tree, target_scope, parts, text=validate.redact(after)[0] if redact else after, seen=seen, before=before)

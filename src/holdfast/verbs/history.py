@@ -401,7 +401,7 @@ def expand(context: Context, what: str, *, before: int, after: int, session: str
     """Return the turn that a citation or an id names, with the turns around it; see `Memory.expand`."""
     for count in (before, after):
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MOST_AROUND:
-            raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", "Ask for fewer turns")
+            raise UsageError(f"before and after must be 0 to {MOST_AROUND}, not {count!r}", f"Use 0 to {MOST_AROUND:,}")
     if not isinstance(what, str) or not what.strip():
         raise UsageError("no turn was named", "Give the ID of a turn or the citation of a hit")
     if not context.config.enabled:

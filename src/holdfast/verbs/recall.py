@@ -106,7 +106,7 @@ def make_filter(
     if not isinstance(query, str):
         raise UsageError(f"a query must be a string, not {query.__class__.__name__}", "Add a query")
     if mode != "recent" and not query.strip():
-        raise UsageError("an empty query", "Add a query, or use mode 'recent'")
+        raise UsageError("the query is empty", "Add a query, or use mode 'recent'")
     known = dates.parse_as_of(known_at, "known_at") if known_at is not None else None
     moment = dates.parse_as_of(as_of, "as_of") if as_of is not None else known
     wanted_type = validate.check_choice(type, TYPES, "type") if type else None

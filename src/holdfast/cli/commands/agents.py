@@ -29,7 +29,7 @@ _NO_DATE, _NO_QUOTA = "never", "none"
 def add_agent(call: Invocation) -> int:
     """`holdfast agent add`."""
     if not call["role"]:
-        raise UsageError("which role?", "Name a role with --role; `holdfast role list` shows them")
+        raise UsageError("no role was named", "Name a role with --role; `holdfast role list` shows them")
     given = {kind: call[kind] for kind in KINDS if call[kind]}
     granted = make_grants({kind: [one] if isinstance(one, str) else one for kind, one in given.items()})
     with closing(_open_gate(call, changes=True)) as gate:

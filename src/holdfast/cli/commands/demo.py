@@ -79,7 +79,10 @@ class _Tour:
         if code == 130:
             raise KeyboardInterrupt
         if code:
-            raise Trouble(f"the demo stopped: `holdfast {shlex.join(args)}` exited with {code}", "See above")
+            raise Trouble(
+                f"the demo stopped: `holdfast {shlex.join(args)}` exited with {code}",
+                "Fix the error above, then run the demo again",
+            )
 
     def _print_tree(self) -> None:
         self._print_prompt("find ~/.holdfast -type f")

@@ -89,7 +89,7 @@ def clear(call: Invocation) -> int:
 
 def _require_key(call: Invocation) -> str:
     if not call["key"]:
-        raise UsageError("which note?", "Give KEY, or --session ID for a transcript")
+        raise UsageError("no note was named", "Give KEY, or --session ID for a transcript")
     return str(call["key"])
 
 

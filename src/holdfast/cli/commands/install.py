@@ -111,7 +111,7 @@ def _confirm_steps(call: Invocation, client: Client, steps: list[Step], verb: st
     """Ask a person; raise _Declined for no, Refused if there is no terminal."""
     files = f"{len(steps)} file" + ("" if len(steps) == 1 else "s")
     if call.output.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        fix = "Add --yes to make the changes, or --dry-run to see them"
+        fix = f"Run `holdfast {verb} {client.name} --yes` to make the changes, or add --dry-run to see them"
         raise Refused(f"cannot ask whether to change {files}, because this is not a terminal; nothing was changed", fix)
     from holdfast.cli.runner import ask_yes_no
 

@@ -122,7 +122,7 @@ def prune_audit(call: Invocation) -> int:
     from holdfast.ledger.audit_checkpoint import check_before
 
     if not call["before"]:
-        raise UsageError("which rows?", "Give the date with --before DATE")
+        raise UsageError("no date was given", "Give the date with --before DATE")
     before = dates.parse_moment_milliseconds(call["before"], "--before")
     check_before(before)
     if runs_in_agent():

@@ -154,7 +154,7 @@ def migrate(call: Invocation) -> int:
 
     settings = call.load_settings()
     if not settings.store:
-        raise UsageError("which database?", "Give --store postgresql://user@host/database, or set store.url")
+        raise UsageError("no database was named", "Give --store postgresql://user@host/database, or set store.url")
     from holdfast import postgres
 
     output = call.output

@@ -42,7 +42,7 @@ def serve(call: Invocation) -> int:
         raise UsageError(f"--port must be 0 to 65535, not {port}", "Give a port from 1 to 65535, or 0 for any free port")
     workers = call["workers"] if call["workers"] is not None else 1
     if not 1 <= workers <= _MAX_WORKERS:
-        raise UsageError(f"{workers} workers", f"Give 1 to {_MAX_WORKERS}")
+        raise UsageError(f"--workers must be 1 to {_MAX_WORKERS}, not {workers}", "Give a number in that range")
     sqlite.stop_counting_memory()
     host = call["host"] or server.HOST
     logs = Logs(sys.stderr, as_json=bool(call["json_logs"]) or not sys.stderr.isatty())
