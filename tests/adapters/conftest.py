@@ -29,6 +29,23 @@ def memory(home):
         yield opened
 
 
+@pytest.fixture(params=["home", "postgres", "gateway"])
+def any_memory(request, home, tmp_path, monkeypatch):
+    """The memory of an agent on files, on PostgreSQL, and over HTTP."""
+    if request.param == "gateway":
+        gateway = request.getfixturevalue("gateway")
+        gateway.add_role("shopkeeper", ("agent.memory.read", "agent.memory.write"), ("project", "agent"))
+        opened = Memory(
+            f"http://127.0.0.1:{gateway.port}", token=gateway.agent("shopkeeper", "shopkeeper").token, project="shop"
+        )
+    else:
+        if request.param == "postgres":
+            monkeypatch.setenv("HOLDFAST_STORE", request.getfixturevalue("postgres_url"))
+        opened = Memory(home, project="shop", cwd=tmp_path)
+    with opened:
+        yield opened
+
+
 @pytest.fixture
 def run_example(home):
     """Return a function that runs a program of examples/ with the test's home and returns its output."""

@@ -40,11 +40,13 @@ from langgraph.store.base import (
 )
 
 from holdfast import Conflict, Damaged, HoldfastError, Memory, Note, NotFound, Refused, UsageError
+from holdfast.base import dates
 
 CLIENT = "langgraph"  # recorded with each version, and the tag of every item
 _MAX_HITS = 100  # of one recall
 _MAX_PREFIXES = 60  # of a namespace that are tags; a note can have 64
 _MAX_TAG = 90
+_MAX_TTL = 10**8  # minutes: 190 years
 _REFRESH_SHARE = 0.1  # of its time to live, after which reading an item extends it: each extension is a version of the note
 _BLOCK = re.compile(r"^```json[ \t]*\n(.*?)^```[ \t]*$", re.M | re.S)
 _COMMENT = re.compile(r"<!-- langgraph (\{.*?\}) -->")
@@ -63,6 +65,7 @@ class StoredItem:
     key: str
     value: dict[str, Any]
     index: list[str] | bool | None
+    ttl: float | None = None  # in minutes since it was last written or read
 
     @property
     def expires(self) -> datetime | None:
@@ -150,7 +153,7 @@ class HoldfastStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Forget the items that have expired and return their number. They are not shown before that either."""
-        now, count = datetime.now(UTC), 0
+        now, count = _now(), 0
         for item in self._list(()):
             if not item.is_current(now):
                 try:
@@ -165,7 +168,7 @@ class HoldfastStore(BaseStore):
         except NotFound:
             return None
         item = parse_note(note)
-        if not item.is_current(datetime.now(UTC)):
+        if not item.is_current(_now()):
             return None
         if op.refresh_ttl:
             self._refresh(item)
@@ -183,7 +186,7 @@ class HoldfastStore(BaseStore):
         """Return a note for `store_many`."""
         index = op.index if op.index is not None else self._fields
         return {
-            "text": render_text(op.namespace, op.key, op.value or {}, index),
+            "text": render_text(op.namespace, op.key, op.value or {}, index, op.ttl),
             "key": note_key(op.namespace, op.key),
             "type": "reference",
             "tags": [CLIENT, *namespace_tags(op.namespace)],
@@ -192,22 +195,21 @@ class HoldfastStore(BaseStore):
 
     def _refresh(self, item: StoredItem) -> None:
         """Extend the validity of an item that was read, if enough of it has passed."""
-        if item.expires is None:
+        if item.expires is None or item.ttl is None:
             return
-        now, note = datetime.now(UTC), item.note
-        lifetime = item.expires - _parse_time(note.updated)
-        if now + lifetime - item.expires < lifetime * _REFRESH_SHARE:
+        note, lifetime = item.note, timedelta(minutes=item.ttl)
+        if _now() + lifetime - item.expires < lifetime * _REFRESH_SHARE:
             return
         try:
             self.memory.store(
                 note.text, key=note.key, scope=self.scope, type=note.type, tags=note.tags, valid_from=note.valid_from,
-                valid_to=_expiry(lifetime / timedelta(minutes=1)), expected=note.version, redact=self.redact,
+                valid_to=_expiry(item.ttl), expected=note.version, redact=self.redact,
             )  # fmt: skip
         except (Conflict, Refused) as error:  # another process wrote it, or this caller may only read
             _log.info("the TTL of item %s was not extended: %s", note.key, error)
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
-        now, conditions = datetime.now(UTC), op.match_conditions or ()
+        now, conditions = _now(), op.match_conditions or ()
         namespaces = {item.namespace for item in self._list(_common_prefix(conditions)) if item.is_current(now)}
         found = {name[: op.max_depth] for name in namespaces if all(_is_match(condition, name) for condition in conditions)}
         return sorted(found)[op.offset : op.offset + op.limit]
@@ -216,7 +218,7 @@ class HoldfastStore(BaseStore):
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         """Return the items that a recall finds, best first, and then the other items of the namespace."""
-        now, end = datetime.now(UTC), op.offset + op.limit
+        now, end = _now(), op.offset + op.limit
 
         def is_wanted(item: StoredItem) -> bool:
             inside = item.namespace[: len(op.namespace_prefix)] == tuple(op.namespace_prefix)
@@ -333,7 +335,9 @@ def _quote(label: str) -> str:
     return "".join(one if one.isalnum() or one in "-_@:+=()" else f"%{ord(one):x}." for one in label)
 
 
-def render_text(namespace: Namespace, key: str, value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
+def render_text(
+    namespace: Namespace, key: str, value: Mapping[str, Any], index: Sequence[str] | bool | None, ttl: float | None = None
+) -> str:
     """Return the text of the note of an item; `parse_note` reads it."""
     try:
         block = json.dumps(dict(value), ensure_ascii=False, indent=2, allow_nan=False)
@@ -342,6 +346,8 @@ def render_text(namespace: Namespace, key: str, value: Mapping[str, Any], index:
     name: dict[str, Any] = {"namespace": list(namespace), "key": key}
     if index is not None:
         name["index"] = index
+    if ttl is not None:
+        name["ttl"] = ttl
     comment = json.dumps(name).replace("<", "\\u003c").replace(">", "\\u003e")  # does not end the comment
     title = " ".join(" / ".join([*namespace, key]).split())
     return f"# {title}\n\n```json\n{block}\n```\n\n<!-- langgraph {comment} -->"
@@ -353,14 +359,19 @@ def parse_note(note: Note) -> StoredItem:
         block, comments = _BLOCK.search(note.text), _COMMENT.findall(note.text)
         value = json.loads(block[1]) if block else None
         name = json.loads(comments[-1]) if comments else None  # the last one: a title can contain one too
-        namespace, key = tuple(name["namespace"]), name["key"]
-        is_item = isinstance(value, dict) and note_key(namespace, key) == note.key
+        item = StoredItem(note, tuple(name["namespace"]), name["key"], value, name.get("index"), name.get("ttl"))
+        if isinstance(value, dict) and note_key(item.namespace, item.key) == note.key and _is_valid(item.index, item.ttl):
+            return item
     except (ValueError, KeyError, TypeError, UsageError):
-        is_item = False
-    if not is_item:
-        fix = f"Edit it with `holdfast edit {note.key}`: it needs one block of JSON with an object, and the comment below it"
-        raise Damaged(f"{note.path} is not an item of LangGraph", fix)
-    return StoredItem(note, namespace, key, value, name.get("index"))
+        pass  # the same error as for a value that is not an object
+    fix = f"Edit it with `holdfast edit {note.key}`: it needs one block of JSON with an object, and the comment below it"
+    raise Damaged(f"{note.path} is not an item of LangGraph", fix)
+
+
+def _is_valid(index: object, ttl: object) -> bool:
+    """Return whether a comment has valid options of an item."""
+    fields = isinstance(index, list) and all(isinstance(one, str) for one in index)
+    return (fields or index is None or isinstance(index, bool)) and (ttl is None or _is_ttl(ttl))
 
 
 def _parse_or_warn(note: Note) -> StoredItem | None:
@@ -440,10 +451,18 @@ def _compare(value: Any, operator: str, operand: Any) -> bool:
 
 def _expiry(minutes: float) -> str:
     """Return the time in so many minutes, rounded up to the second."""
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= 10**8:
+    if not _is_ttl(minutes):
         raise UsageError(f"ttl must be a number of minutes above 0, not {minutes!r}", "Leave it out for items without an end")
-    seconds = math.ceil(datetime.now(UTC).timestamp() + minutes * 60)
+    seconds = math.ceil(dates.clock() + minutes * 60)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_ttl(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MAX_TTL
+
+
+def _now() -> datetime:
+    return datetime.fromtimestamp(dates.clock(), UTC)
 
 
 def _parse_time(text: str) -> datetime:

@@ -1,6 +1,7 @@
 """Memory as tools of an agent: plain functions with types and docstrings, from which a framework makes its own tools.
 
-A tool returns text for the model. It never raises: an error is the answer, with what to do, so that the model can correct its call.
+A tool returns text for the model. An error of Holdfast is the answer too, with what to do, so that the model can correct its
+call.
 """
 
 from __future__ import annotations
