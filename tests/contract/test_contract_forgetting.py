@@ -46,7 +46,7 @@ def test_a_forgotten_note_is_gone_from_every_answer_at_once_and_for_every_caller
         assert [note.key for note in caller.list()] == ["other"]
         assert caller.facts() == caller.search(WORD) == []
         assert WORD not in caller.brief().text
-        with pytest.raises(NotFound, match="in the trash"):
+        with pytest.raises(NotFound, match="to the trash"):
             caller.get("k")
 
 

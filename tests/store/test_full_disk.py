@@ -18,7 +18,7 @@ from holdfast.sqlite import translate_error
 from holdfast.verbs.doctor import checks
 from holdfast.verbs.purge.job import PurgeJob
 
-ADVICE = "Free some space on the disk of {home}, then run"
+ADVICE = "Free some space on the disk of {home}, then try again"
 
 
 class Disk:
