@@ -18,7 +18,7 @@ from holdfast.sqlite import translate_error
 from holdfast.verbs.doctor import checks
 from holdfast.verbs.purge.job import PurgeJob
 
-ADVICE = "Free some space on the disk of {home}, then try again"
+ADVICE = "Free some space on the disk of {home}, then"
 
 
 class Disk:
@@ -70,7 +70,7 @@ def test_doctor_says_of_a_full_disk_that_it_is_full_and_nothing_that_would_not_h
     with disk.open() as memory:
         problems = memory.check()
     assert problems[0].code == "disk" and (left or len(problems) > 1)
-    fix = f"{ADVICE.format(home=disk.home)} `holdfast --home {disk.home} doctor` again"
+    fix = f"{ADVICE.format(home=disk.home)} run `holdfast --home {disk.home} doctor` again"
     assert {problem.fix for problem in problems} == {fix}
     disk.free()
     with disk.open() as memory:
@@ -87,7 +87,7 @@ def test_a_ledger_that_a_full_disk_keeps_shut_is_told_once_with_what_helps(disk,
     assert main([*words, "doctor", "--json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
     [told] = [problem for problem in problems if problem["path"] == "ledger.db"]
-    fix = f"{ADVICE.format(home=disk.home)} `holdfast --home {disk.home} doctor` again"
+    fix = f"{ADVICE.format(home=disk.home)} run `holdfast --home {disk.home} doctor` again"
     assert (told["code"], told["fix"]) == ("ledger", fix)
 
 
