@@ -393,7 +393,7 @@ import ctypes, datetime, difflib, encodings.idna, importlib, pkgutil, shlex, tom
 import apsw, yaml
 import holdfast
 for room in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-    if not room.name.startswith(("holdfast.cli", "holdfast.mcp", "holdfast.server", "holdfast.hooks", "holdfast_bench")):
+    if not room.name.startswith(("holdfast.cli", "holdfast.mcp", "holdfast.server", "holdfast.hooks", "holdfast.adapters")):
         importlib.import_module(room.name)
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
