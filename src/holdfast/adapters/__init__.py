@@ -12,7 +12,7 @@ from holdfast.errors import ConfigError
 
 FRAMEWORKS = {  # by extra: the package, the first supported version, and the first one that is not; pyproject.toml has the same
     "langgraph": ("langgraph", "1.0", "2"),
-    "langchain": ("langchain", "1.0", "2"),
+    "langchain": ("langchain", "1.1", "2"),
     "openai-agents": ("openai-agents", "0.20", "1"),
     "anthropic": ("anthropic", "2.0", "3"),
     "pydantic-ai": ("pydantic-ai-slim", "2.0", "3"),

@@ -8,7 +8,7 @@ require("langchain")
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import PrivateStateAttr
@@ -18,13 +18,13 @@ from holdfast import Memory
 from holdfast.adapters.langgraph import CLIENT, append_to_system, compose_briefing, last_prompt
 
 
-class BriefingState(AgentState[Any]):
+class BriefingState(AgentState, total=False):  # type: ignore[call-arg]  # a TypedDict, which mypy does not see here
     """The state of an agent with its briefing, which no checkpoint contains."""
 
-    holdfast_briefing: NotRequired[Annotated[str, UntrackedValue, PrivateStateAttr]]
+    holdfast_briefing: Annotated[str, UntrackedValue, PrivateStateAttr]
 
 
-class HoldfastMiddleware(AgentMiddleware[BriefingState, Any, Any]):
+class HoldfastMiddleware(AgentMiddleware):
     """Compose a briefing when a run starts, and add it to the system message of each call of the model.
 
     It has what an agent is shown when it starts, and `with_prompt` also the notes that match the last message of the user.

@@ -357,8 +357,8 @@ def parse_note(note: Note) -> StoredItem:
     """Return the item of a note; raise Damaged if a person's edit made it unreadable."""
     try:
         block, comments = _BLOCK.search(note.text), _COMMENT.findall(note.text)
-        value = json.loads(block[1]) if block else None
-        name = json.loads(comments[-1]) if comments else None  # the last one: a title can contain one too
+        value: Any = json.loads(block[1]) if block else None
+        name: Any = json.loads(comments[-1]) if comments else None  # the last one: a title can contain one too
         item = StoredItem(note, tuple(name["namespace"]), name["key"], value, name.get("index"), name.get("ttl"))
         if isinstance(value, dict) and note_key(item.namespace, item.key) == note.key and _is_valid(item.index, item.ttl):
             return item
@@ -438,7 +438,7 @@ def _matches(value: Any, wanted: Any) -> bool:
 def _compare(value: Any, operator: str, operand: Any) -> bool:
     """Return the result of an operator; numbers are ordered with numbers, texts with texts."""
     if operator in ("$eq", "$ne"):
-        return (value == operand) == (operator == "$eq")
+        return bool(value == operand) == (operator == "$eq")
     if operator not in ("$gt", "$gte", "$lt", "$lte"):
         raise UsageError(f"unknown operator {operator!r}", "Use $eq, $ne, $gt, $gte, $lt or $lte")
     numbers = all(isinstance(one, int | float) for one in (value, operand))
@@ -458,7 +458,7 @@ def _expiry(minutes: float) -> str:
 
 
 def _is_ttl(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MAX_TTL
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(0 < value <= _MAX_TTL)
 
 
 def _now() -> datetime:
