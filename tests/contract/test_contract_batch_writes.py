@@ -205,15 +205,31 @@ def test_notes_of_several_scopes_share_one_flush(crowd, queue, monkeypatch):
     assert one.get("k", scope="project").text == "Of the project."
 
 
-def test_index_md_is_complete_once_nothing_waits(crowd, queue, store):
+def test_index_md_is_complete_once_the_server_has_it_written_after_many_stores(crowd, queue, store):
     if store != "folder":
         pytest.skip("PostgreSQL has no index.md")
     memory = crowd()
     at_once(*[(memory, f"Number {number}.", {"key": f"n-{number}"}) for number in range(100)])  # two batches
+    queue.write_listings()
+    queue._writer.submit(lambda: None).result()  # the writing thread has done it
 
     listing = Path(memory._context.store.display_path(f"{PLACE}/index.md")).read_text()
 
     assert all(f"n-{number}" in listing for number in range(100))
+
+
+def test_index_md_has_a_note_that_was_stored_alone_and_those_of_a_queue_that_is_closed(crowd, queue, store):
+    if store != "folder":
+        pytest.skip("PostgreSQL has no index.md")
+    memory = crowd()
+    listing = Path(memory._context.store.display_path(f"{PLACE}/index.md"))
+
+    memory.store("Alone.", key="alone")
+    assert "alone" in listing.read_text()
+
+    at_once(*[(memory, f"Number {number}.", {"key": f"n-{number}"}) for number in range(10)])
+    queue.close()
+    assert all(f"n-{number}" in listing.read_text() for number in range(10))
 
 
 def test_each_note_says_which_agent_it_is_from(crowd):

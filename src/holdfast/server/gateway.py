@@ -215,8 +215,10 @@ class Gateway:
                     self._write_queues[tenant] = WriteQueue(context)
         return self._write_queues[tenant]
 
-    def write_deferred_uses(self) -> None:
-        """Write the uses of notes since the last call; requests do not wait for that."""
+    def write_deferred(self) -> None:
+        """Write the uses of notes and the index.md files since the last call; requests do not wait for that."""
+        for queue in list(self._write_queues.values()):
+            queue.write_listings()
         on_postgres = [context_of(memory).ledger for memory in self._memories.list_open()]
         for ledger in on_postgres if self._config.store else [self.gate.ledger]:
             ledger.usage.write_deferred()

@@ -76,6 +76,10 @@ class ThreadPool:
             raise
         return call.result()  # type: ignore[no-any-return]
 
+    def count_waiting(self) -> int:
+        """Return the number of brief calls that wait."""
+        return len(self._waiting)
+
     def _run_waiting(self) -> None:
         """Run the brief calls that wait, one after the other, until there is none."""
         while True:

@@ -6,7 +6,6 @@ import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from holdfast.errors import Busy, DiskTrouble, HoldfastError, Unsure, from_os
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 _BATCH = 64  # notes that are written together at most
 _MAX_WAITING = 2000
-_LISTING_SECONDS = 1.0
 _log = logging.getLogger("holdfast.writes")
 
 
@@ -29,8 +27,9 @@ class WriteQueue:
 
     A batch is what arrived while the previous one was written: a single caller is written at once, and under load many share
     a flush. The notes of a batch may be of several scopes and callers; two notes with the same key and scope are written in
-    different batches, in their order. index.md of the scopes is written when no note waits, or once a second. `context` has the
-    store and index to write to; only the writing thread uses them.
+    different batches, in their order. index.md of a note that is written alone is written before its caller is answered; for
+    the others the server calls `write_listings` once a second. `context` has the store and index to write to; only the
+    writing thread uses them.
     """
 
     def __init__(self, context: Context) -> None:
@@ -40,7 +39,6 @@ class WriteQueue:
         self._waiting: list[tuple[WriteRequest, Future[Stored]]] = []
         self._is_writing = self._is_closed = False
         self._unlisted: set[Scope] = set()  # scopes whose index.md lacks notes
-        self._listed_at = 0.0
 
     def __len__(self) -> int:
         """Return the number of notes that wait."""
@@ -61,9 +59,17 @@ class WriteQueue:
         future.set_result(write_notes([request])[0])  # the settings changed while this caller prepared its note
         return future
 
+    def write_listings(self) -> None:
+        """Write index.md of the scopes whose notes were written since, without waiting for it."""
+        with self._lock:
+            if self._unlisted and not self._is_closed:
+                self._writer.submit(self._write_listings)
+
     def close(self) -> None:
         """Write what waits, then close the store and the index."""
         with self._lock:  # a store that is queued before this is written, and none is queued after it
+            if not self._is_closed:
+                self._writer.submit(self._write_listings)
             self._is_closed = True
         self._writer.shutdown()
         self._context.close()
@@ -71,10 +77,8 @@ class WriteQueue:
     def _write_all(self) -> None:
         while batch := self._take_batch():
             results = self._write([request for request, _ in batch])
-            try:
+            if len(batch) == len(self._unlisted) == 1 and not self._waiting:
                 self._write_listings()
-            except Exception as error:  # noqa: BLE001  # the notes are stored, and their callers must learn it
-                _log.warning("index.md was not written: %s", type(error).__name__)
             for (_, future), result in zip(batch, results, strict=True):
                 if isinstance(result, BaseException):
                     future.set_exception(result)
@@ -82,13 +86,12 @@ class WriteQueue:
                     future.set_result(result)
 
     def _write_listings(self) -> None:
-        """Write index.md of the scopes that changed, unless notes wait and that was done less than a second ago."""
-        if self._waiting and monotonic() - self._listed_at < _LISTING_SECONDS:
-            return
-        for scope in self._unlisted:
-            self._context.sync.write_listing(scope)
-        self._unlisted.clear()
-        self._listed_at = monotonic()
+        """Write index.md of the scopes that changed, in the writing thread."""
+        try:
+            while self._unlisted:
+                self._context.sync.write_listing(self._unlisted.pop())
+        except Exception as error:  # noqa: BLE001  # the notes are stored, and their callers must learn it
+            _log.warning("index.md was not written: %s", type(error).__name__)
 
     def _take_batch(self) -> list[tuple[WriteRequest, Future[Stored]]]:
         with self._lock:
