@@ -126,34 +126,30 @@ def run(options: Options) -> int:
 
 
 def _measure(base: Path, notes: int, options: Options, print_progress: PrintProgress) -> list[Load]:
-    """Measure the gateway and the plain service at one number of notes."""
+    """Measure the gateway and the plain service at one number of notes.
+
+    Each number of agents has a new home and a new plain service, so that no measurement begins with the notes of another.
+    """
     generator = TextGenerator(1)
     texts = [generator.text() for _ in range(notes)]
     corpus = Corpus(texts, [generator.query(text) for text in texts[:300]], generator)
-    home = base / f"home-{notes}"
-    home.mkdir(0o700)
-    (home / "config.toml").write_text(_SETTINGS + _store_settings(options.store, notes))
-    print_progress(f"importing {notes:,} notes")
-    with Memory(str(home), project="bench", cwd=base) as memory:
-        memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
-        memory.embed()
-    tokens = _add_agents(home, max(options.agents))
-    fixture = base / f"fixture-{notes}.json"
-    fixture.write_text(json.dumps({"tokens": tokens, "texts": texts}))
     rows = []
     for workers in options.workers:
         for agents in options.agents:
             processes = "process" if workers == 1 else "processes"
             print_progress(f"{agents} {'agent' if agents == 1 else 'agents'}, {workers} {processes}, {notes:,} notes")
-            database = options.store or str(base / f"plain-{notes}-{workers}-{agents}.db")
+            name = f"{notes}-{workers}-{agents}"
+            home, tokens = _make_home(base / f"home-{name}", options.store, name, texts, agents)
+            fixture = base / f"fixture-{name}.json"
+            fixture.write_text(json.dumps({"tokens": tokens, "texts": texts}))
+            database = options.store or str(base / f"plain-{name}.db")
             with (
                 _start_plain_service(database, str(fixture), str(home)) as plain,
                 start_gateway(str(home), workers) as (gateway, process),
             ):
                 for kind in (READ, KEYWORD, HYBRID, STORE):  # stores last: vectors of new notes are computed meanwhile
-                    floor = None if kind is HYBRID else _press(plain, _plain_requests(kind, corpus, tokens[:agents]), options)
-                    round = f"{workers}-{agents}"
-                    result = _press(gateway, _gateway_requests(kind, corpus, tokens[:agents], round), options)
+                    floor = None if kind is HYBRID else _press(plain, _plain_requests(kind, corpus, tokens), options)
+                    result = _press(gateway, _gateway_requests(kind, corpus, tokens), options)
                     rows.append(
                         _compare(
                             kind, result, floor, agents=agents, notes=notes, workers=workers,
@@ -163,9 +159,19 @@ def _measure(base: Path, notes: int, options: Options, print_progress: PrintProg
     return rows
 
 
-def _store_settings(store: str, notes: int) -> str:
+def _make_home(home: Path, store: str, name: str, texts: list[str], agents: int) -> tuple[Path, list[str]]:
+    """Make a home with notes in a shared project and agents who may read them; return it and the agents' tokens."""
+    home.mkdir(0o700)
+    (home / "config.toml").write_text(_SETTINGS + _store_settings(store, name))
+    with Memory(str(home), project="bench", cwd=home.parent) as memory:
+        memory.store_many([{"text": text, "key": f"note-{number}"} for number, text in enumerate(texts)])
+        memory.embed()
+    return home, _add_agents(home, agents)
+
+
+def _store_settings(store: str, name: str) -> str:
     """Return the settings of a PostgreSQL store with a tenant of its own, or nothing for a store of files."""
-    return f'[store]\nurl = {json.dumps(store)}\ntenant = "load-{os.getpid()}-{notes}"\n' if store else ""
+    return f'[store]\nurl = {json.dumps(store)}\ntenant = "load-{os.getpid()}-{name}"\n' if store else ""
 
 
 def _add_agents(home: Path, number: int) -> list[str]:
@@ -204,13 +210,13 @@ def _press(address: Address, requests: Iterator[bytes], options: Options) -> Loa
     return result
 
 
-def _gateway_requests(kind: Kind, corpus: Corpus, tokens: list[str], round: str) -> Iterator[bytes]:
+def _gateway_requests(kind: Kind, corpus: Corpus, tokens: list[str]) -> Iterator[bytes]:
     """Yield requests to the gateway, each with the token of the next agent."""
     for number, token in zip(count(), cycle(tokens), strict=False):
         if kind is READ:
             yield encode_request("GET", f"/v1/notes/project/note-{number % len(corpus.texts)}", b"", token)
         elif kind is STORE:
-            body = {"text": corpus.generator.text(), "key": f"load-{round}-{number}", "scope": "agent"}
+            body = {"text": corpus.generator.text(), "key": f"load-{number}", "scope": "agent"}
             yield encode_request("POST", "/v1/notes", json.dumps(body).encode(), token)
         else:
             body = {"query": corpus.queries[number % len(corpus.queries)], "mode": kind.what.rpartition(" ")[2]}

@@ -103,7 +103,7 @@ class SqliteDatabase:
 
 
 class PostgresDatabase:
-    """A pool of connections, one transaction for each request."""
+    """A pool of connections, one transaction for each request. A store is flushed; the audit row of a read is not."""
 
     def __init__(self, url: str) -> None:
         from psycopg_pool import ConnectionPool
@@ -136,16 +136,20 @@ class PostgresDatabase:
             upsert = "INSERT INTO note VALUES (%s, %s, %s) ON CONFLICT (agent, key) DO UPDATE SET text = excluded.text"
             db.execute(upsert, (agent, key, text))
 
+    def _record_read(self, db: Any, agent: str, action: str) -> None:
+        insert = "INSERT INTO audit (agent, action) SELECT %s, %s FROM set_config('synchronous_commit', 'off', true)"
+        db.execute(insert, (agent, action))
+
     def read(self, agent: str, key: str) -> str | None:
         with self._pool.connection() as db:
-            db.execute("INSERT INTO audit (agent, action) VALUES (%s, 'read')", (agent,))
+            self._record_read(db, agent, "read")
             query = "SELECT text FROM note WHERE key = %s AND agent IN (%s, %s)"
             row = db.execute(query, (key, agent, SHARED)).fetchone()
         return row[0] if row else None
 
     def recall(self, agent: str, words: list[str]) -> list[tuple[str, str]]:
         with self._pool.connection() as db:
-            db.execute("INSERT INTO audit (agent, action) VALUES (%s, 'recall')", (agent,))
+            self._record_read(db, agent, "recall")
             query = (
                 "SELECT key, text FROM note, to_tsquery('english', %s) AS query WHERE words @@ query AND agent IN (%s, %s)"
                 " ORDER BY ts_rank(words, query) DESC LIMIT 10"

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 
 from holdfast import Memory, config
 from holdfast.access import ACTIONS, AccessGate, Caller, Role, health, role_file
+from holdfast.access import roles as roles_module
 from holdfast.access.policy import STRICT, denial_reason
+from holdfast.access.roles import Roles
 from holdfast.errors import (
     Busy,
     ConfigError,
@@ -424,6 +426,35 @@ def test_a_role_that_changes_counts_from_the_next_decision_on(gate, write_role):
         else:
             with pytest.raises(Denied):
                 gate.allow(caller, "dispatch")
+
+
+@pytest.mark.promise("A2")
+def test_a_folder_of_roles_that_is_not_listed_again_still_shows_every_change(home, write_role, monkeypatch):
+    roles, listed, listing = Roles(str(home)), [], roles_module._list_files
+    monkeypatch.setattr(roles_module, "_list_files", lambda folder: listed.append(folder) or listing(folder))
+    monkeypatch.setattr(roles_module, "_SETTLED_NS", -(10**12))  # as if every change were long ago
+    tick = itertools.count(1)
+
+    def turn_clock():
+        os.utime(home / "roles", (1000 + next(tick),) * 2)  # a later change has a later time
+
+    write_role("own", "dispatch")
+    turn_clock()
+    assert roles.get("own").allowed_actions == ("dispatch",)
+    assert roles.get("own") is roles.get("own") and roles.get("operator") and len(listed) == 1
+
+    write_role("own", "done.read, done.write")
+    assert roles.get("own").allowed_actions == ("done.read", "done.write")
+    assert roles.get("other") is None
+    write_role("other", "dispatch")
+    turn_clock()
+    assert roles.get("other").allowed_actions == ("dispatch",)
+    (home / "roles" / "other").write_text("no role")
+    turn_clock()
+    assert roles.get("other") is not None and roles.get("own") is not None
+    (home / "roles" / "own.yaml").unlink()
+    turn_clock()
+    assert roles.get("own") is None
 
 
 def test_without_a_word_about_scopes_a_role_reaches_its_agents_own_memory(gate, write_role):

@@ -89,9 +89,9 @@ def batches(queue, monkeypatch):
     """Record how many notes each flush writes from now on."""
     seen, write = [], queue._write
 
-    def counted(batch):
+    def counted(batch, *context):
         seen.append(len(batch))
-        return write(batch)
+        return write(batch, *context)
 
     monkeypatch.setattr(queue, "_write", counted)
     return seen
@@ -205,15 +205,56 @@ def test_notes_of_several_scopes_share_one_flush(crowd, queue, monkeypatch):
     assert one.get("k", scope="project").text == "Of the project."
 
 
-def test_index_md_is_complete_once_nothing_waits(crowd, queue, store):
+def test_index_md_is_complete_once_the_server_has_it_written_after_many_stores(crowd, queue, store):
     if store != "folder":
         pytest.skip("PostgreSQL has no index.md")
     memory = crowd()
     at_once(*[(memory, f"Number {number}.", {"key": f"n-{number}"}) for number in range(100)])  # two batches
+    queue.write_listings()
+    queue._writer.submit(lambda: None).result()  # the writing thread has done it
 
     listing = Path(memory._context.store.display_path(f"{PLACE}/index.md")).read_text()
 
     assert all(f"n-{number}" in listing for number in range(100))
+
+
+def test_index_md_has_a_note_that_was_stored_alone_and_those_of_a_queue_that_is_closed(crowd, queue, store):
+    if store != "folder":
+        pytest.skip("PostgreSQL has no index.md")
+    memory = crowd()
+    listing = Path(memory._context.store.display_path(f"{PLACE}/index.md"))
+
+    memory.store("Alone.", key="alone")
+    assert "alone" in listing.read_text()
+
+    at_once(*[(memory, f"Number {number}.", {"key": f"n-{number}"}) for number in range(10)])
+    queue.close()
+    assert all(f"n-{number}" in listing.read_text() for number in range(10))
+
+
+def test_several_writers_share_the_work_and_write_for_one_agent_one_after_the_other(open_any, crowd, store):
+    if store == "folder":
+        pytest.skip("a home has one writer")
+    config = open_any().config
+    several = WriteQueue(*[
+        Context(config, project="demo", session=None, agent=None, client=None, origin="user", cwd=None, progress=Progress())
+        for _ in range(3)
+    ])  # fmt: skip
+    agents = [crowd(f"agent-{number}") for number in range(6)]
+    for agent in agents:
+        agent._context.write_queue = several
+    with ThreadPoolExecutor(24) as threads:
+        calls = [
+            (agent, number, threads.submit(agent.store, f"Number {number}.", key=f"n-{number % 5}", scope="agent"))
+            for number in range(20)
+            for agent in agents
+        ]
+        stored = [(agent, number, call.result()) for agent, number, call in calls]
+    several.close()
+
+    assert len(stored) == 120
+    for agent in agents:
+        assert sum(agent.get(f"n-{key}", scope="agent").versions for key in range(5)) == 20
 
 
 def test_each_note_says_which_agent_it_is_from(crowd):

@@ -222,6 +222,15 @@ def test_a_role_that_may_not_is_told_so_before_any_of_its_body_is_read(home):
     gateway.close()
 
 
+def test_a_small_body_that_came_with_its_head_is_parsed_only_for_callers_that_may_send_it(gateway):
+    engineer = gateway.agent("engineer")
+    for path, status in (("/v1/recall", 400), ("/agents", 403)):  # an engineer may recall, and may not manage agents
+        assert gateway.anonymous("POST", path, raw=b"{no json").status == 401
+        assert engineer("POST", path, raw=b"{no json").status == status
+    rows = gateway.operator.get("/audit?agent=engineer").json["audit"]
+    assert [row["outcome"] for row in rows] == ["denied", "allowed"]
+
+
 def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(gateway):
     many = b'{"a": [' + b"[]," * 3_000_000 + b"0]}"
     for path in ("/gateway/memory", "/mcp"):

@@ -189,7 +189,8 @@ def test_writes_that_wait_for_a_batch_are_counted(gateway):
     agent, go_on = gateway.agent("writer"), threading.Event()
     assert agent.post("/gateway/memory", {"key": "first", "value": "First."}).status == 200
     (queue,) = gateway.app.state.pipeline.gateway._write_queues.values()
-    queue._writer.submit(go_on.wait)
+    for _ in queue._contexts:  # one for each writing thread
+        queue._writer.submit(go_on.wait)
     with ThreadPoolExecutor(3) as threads:
         try:
             answers = [

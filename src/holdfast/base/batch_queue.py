@@ -40,7 +40,7 @@ class BatchQueue(Generic[Item, Result]):
             return self._submit(item)
 
     def _submit(self, item: Item) -> Result:
-        entry = _Entry[Item, Result](item, Condition(self._lock))
+        entry: _Entry[Item, Result] = _Entry(item, Condition(self._lock))
         with self._lock:
             self._waiting.append(entry)
             try:

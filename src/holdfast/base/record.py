@@ -11,6 +11,7 @@ else:
         return lambda cls: cls
 
 
+_SEQUENCES = (list, tuple)  # a union would be made for each of many values
 _JSON_SCALARS = frozenset((str, int, bool, float, type(None)))
 
 
@@ -93,7 +94,7 @@ def computed_names(kind: type[Record]) -> tuple[str, ...]:
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.as_dict()
-    if isinstance(value, list | tuple):
+    if isinstance(value, _SEQUENCES):
         return [_to_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(name): _to_plain(item) for name, item in value.items()}

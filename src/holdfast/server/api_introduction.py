@@ -40,7 +40,7 @@ stable. A request that does not match its schema has `errors`, each with a `poin
 
 ## Order of checks
 
-Nothing of the body is read before the token is known.
+Nothing of the body is parsed or stored before the token is known.
 
 | Check | Default limit | Rejected with |
 |---|---|---|

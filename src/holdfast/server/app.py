@@ -52,7 +52,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(_watch(pipeline, logs)), asyncio.create_task(_write_uses(pipeline, logs))]
+        tasks = [asyncio.create_task(_watch(pipeline, logs)), asyncio.create_task(_write_deferred(pipeline, logs))]
         try:
             async with mcp.lifespan(), audit_tasks.run():
                 yield
@@ -116,9 +116,9 @@ async def _watch(pipeline: Pipeline, logs: Logs) -> None:
     await _repeat(pipeline, look, logs, "watch")
 
 
-async def _write_uses(pipeline: Pipeline, logs: Logs) -> None:
-    """Write every second which notes were used."""
-    await _repeat(pipeline, pipeline.gateway.write_deferred_uses, logs, "write uses")
+async def _write_deferred(pipeline: Pipeline, logs: Logs) -> None:
+    """Write every second which notes were used, and the index.md files of many stores."""
+    await _repeat(pipeline, pipeline.gateway.write_deferred, logs, "write deferred")
 
 
 async def _repeat(pipeline: Pipeline, work: Callable[[], None], logs: Logs, name: str) -> None:

@@ -18,10 +18,12 @@ from holdfast.server.problem import Problem
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
+    from starlette.requests import Request
     from starlette.types import Receive
 
     from holdfast.server.validation import Field
 
+ARRIVED = "holdfast.arrived"  # in the scope: the server process has the whole request already
 MAX_DEPTH = 32
 MAX_VALUES = 200_000  # in one body: a value takes many times as much memory as it takes bytes
 _CHUNK_SECONDS, _BODY_SECONDS = 30.0, 300.0  # between two chunks of a body, and for a whole JSON body
@@ -48,6 +50,13 @@ async def read_chunks(receive: Receive, max_bytes: int, seconds: float = float("
             yield chunk
         if not message.get("more_body", False):
             return
+
+
+def has_arrived(request: Request, max_bytes: int) -> bool:
+    """Return whether a body of a permitted size is in memory already, so that reading it takes no time."""
+    length = request.headers.get("content-length", "")
+    is_permitted = length.isascii() and length.isdigit() and int(length[:20]) <= max_bytes
+    return is_permitted and ARRIVED in request.scope
 
 
 async def read_body(headers: Headers, receive: Receive, max_bytes: int) -> bytes:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 CLIENT = "http"
 _OPEN_MEMORIES = 256  # of callers, each with its project and session
 _WRITER_LOCK_SECONDS = 2.0  # for a scope that another process holds: stores to other scopes wait meanwhile
+_POSTGRES_WRITERS = 3  # threads of a tenant that write batches of stores: one waits for its commit meanwhile
 _READINESS_SECONDS = 1.0  # how long a readiness check waits for a lock
 _FULL_SECONDS = 15.0  # after PostgreSQL refused a write for lack of space: only the next write shows whether it has space again
 
@@ -208,15 +209,20 @@ class Gateway:
                     own = settings.replace(
                         allowed_scopes=SCOPES, read_only=False, lock_seconds=min(settings.lock_seconds, _WRITER_LOCK_SECONDS)
                     )
-                    context = Context(
-                        own, project=self._no_project, session=None, agent=None, client=CLIENT, origin="user", cwd=None,
-                        progress=Progress(), backend=None if settings.store else self._open_backend(),
-                    )  # fmt: skip
-                    self._write_queues[tenant] = WriteQueue(context)
+                    contexts = [
+                        Context(
+                            own, project=self._no_project, session=None, agent=None, client=CLIENT, origin="user", cwd=None,
+                            progress=Progress(), backend=None if settings.store else self._open_backend(),
+                        )
+                        for _ in range(_POSTGRES_WRITERS if settings.store else 1)
+                    ]  # fmt: skip
+                    self._write_queues[tenant] = WriteQueue(*contexts)
         return self._write_queues[tenant]
 
-    def write_deferred_uses(self) -> None:
-        """Write the uses of notes since the last call; requests do not wait for that."""
+    def write_deferred(self) -> None:
+        """Write the uses of notes and the index.md files since the last call; requests do not wait for that."""
+        for queue in list(self._write_queues.values()):
+            queue.write_listings()
         on_postgres = [context_of(memory).ledger for memory in self._memories.list_open()]
         for ledger in on_postgres if self._config.store else [self.gate.ledger]:
             ledger.usage.write_deferred()

@@ -1,8 +1,9 @@
 """The pipeline of a request between its route and its handler, in this order:
 
-the token (no byte of the body is read before the caller is known); how often and how much at a time the token may ask; whether
-its role has the action at all; the body, within limits; whether the role allows the action in the scope that the request
-names, which the audit records either way; the request's fields against their model; and the handler, in a thread.
+the token (the server waits for no byte of the body before the caller is known, and parses none); how often and how much at a
+time the token may ask; whether its role has the action at all; the body, within limits; whether the role allows the action in
+the scope that the request names, which the audit records either way; the request's fields against their model; and the
+handler, in a thread.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ _TOKEN_THREADS_POSTGRES = 8  # a lookup in PostgreSQL may take longer
 _SPARE_THREADS = 16  # beside those of running handlers: they check tokens of requests without a body and refuse requests
 _RUNNING = 2  # handlers that compute at the same time
 _RUNNING_POSTGRES = 8  # they mostly wait for the database
+_FEW_WAITING = 32  # requests; if more wait, tokens are checked in threads of their own, which refuse a caller at once
 _METRICS_READ = "metrics.read"
 _TARGET_HEADERS = ("project", "session")
 
@@ -90,8 +92,9 @@ class Pipeline:
             return
         with ExitStack() as stack:  # counts as one of the token's requests until it is answered
             run = self.threads if route.is_slow else self.threads.run_briefly
-            if route.reads is None:
-                reply = await run(lambda: self._authenticate_and_handle(route, request, stack))
+            if route.reads is None or self._takes_one_step(route, request):
+                data = b"" if route.reads is None else await self.read_body(request)
+                reply = await run(lambda: self._authenticate_and_handle(route, request, stack, data))
                 await self._send(route, await self._complete(reply), request, send)
                 return
             caller, has_action = await self._token_threads(lambda: self._authenticate_for(route, request, stack))
@@ -103,6 +106,13 @@ class Pipeline:
                 data = await self.read_body(request)
                 reply = await run(lambda: self._handle(route, request, caller, data))
                 await self._send(route, await self._complete(reply), request, send)
+
+    def _takes_one_step(self, route: Route, request: Request) -> bool:
+        """Return whether the token is checked and the handler run in one call of a thread, although there is a body: it is in
+        memory already, and few requests wait. The token is still checked before the body is parsed."""
+        if route.is_upload or self.threads.count_waiting() > _FEW_WAITING:
+            return False
+        return body.has_arrived(request, self.gateway.settings.serve_body_bytes)
 
     async def call(
         self, request: Request, caller: Caller, name: str, fields: Mapping[str, Any] | None = None,
@@ -205,11 +215,11 @@ class Pipeline:
         caller = self._authenticate(gate, request, stack)
         return caller, may_try(gate.role(caller.role), route.action)
 
-    def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
+    def _authenticate_and_handle(self, route: Route, request: Request, stack: ExitStack, data: bytes) -> Reply | PendingReply:
         """Do both in one thread: there is no body to wait for in between."""
         if route.action == _METRICS_READ:
             return self._handle_scrape(route, request, stack)
-        return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), b"")
+        return self._handle(route, request, self._authenticate(self.gateway.gate, request, stack), data)
 
     def _handle_scrape(self, route: Route, request: Request, stack: ExitStack) -> Reply | PendingReply:
         """Answer with the metrics; while the database is away, also a caller that was allowed to read them shortly before."""

@@ -24,6 +24,7 @@ from holdfast.server.route import Reply, Route
 _MESSAGES = (  # members that Holdfast itself writes: reasons of a degraded answer, and the lines of a receipt
     "degraded", "reason", "unusable", "failed", "checks", "beyond_reach", "pending", "removed", "also_said_by", "told", "what",
 )  # fmt: skip
+_CONTAINERS = (dict, list, tuple)  # a union would be made for each of the many values of an answer
 
 
 def redact(route: Route, reply: Reply, role: Role, home: str) -> Reply:
@@ -69,7 +70,7 @@ def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: l
         if isinstance(item, str):
             if item not in MODES:
                 texts.append(join_context(item))
-        elif isinstance(item, dict | list | tuple):
+        elif isinstance(item, _CONTAINERS):
             _collect_texts(item, texts)
     return texts
 
@@ -77,7 +78,7 @@ def _collect_texts(value: dict[str, Any] | list[Any] | tuple[Any, ...], texts: l
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return redact_or_withhold(value)[0]
-    if isinstance(value, dict | list | tuple) and _is_clean(value):  # of ten notes usually all but one
+    if isinstance(value, _CONTAINERS) and _is_clean(value):  # of ten notes usually all but one
         return value
     if isinstance(value, list | tuple):
         return [_without_secrets(item) for item in value]

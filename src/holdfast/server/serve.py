@@ -21,6 +21,7 @@ from holdfast.errors import Busy
 from holdfast.server import running
 from holdfast.server.acceptor import GatewayServer
 from holdfast.server.app import create_app
+from holdfast.server.body import ARRIVED
 from holdfast.server.gateway import Gateway
 from holdfast.server.hosts import TARGET
 from holdfast.server.logs import LibraryLogHandler, Logs
@@ -185,6 +186,7 @@ if TYPE_CHECKING:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
         def on_headers_complete(self) -> None: ...
+        def on_message_complete(self) -> None: ...
 else:
     _Protocol = AutoHTTPProtocol
 
@@ -220,6 +222,11 @@ class HeaderTimeout(_Protocol):
         """Keep the target as it was sent: httptools' protocol drops the host of `GET http://host/path`, h11's keeps it."""
         self.scope[TARGET] = self.url
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Record in the scope that the whole request has arrived. (httptools' protocol calls this, h11's has no such call.)"""
+        self.scope[ARRIVED] = True
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
