@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
-from holdfast import Damaged, InvalidText, Memory, SecretFound, UsageError
+from holdfast import Damaged, InvalidText, Memory, NoScope, SecretFound, UsageError
 from holdfast.adapters.langgraph import HoldfastStore, add_briefing, namespace_tags, note_key, parse_note, render_text
 
 ANN, BEN = ("users", "ann"), ("users", "ben")
@@ -26,12 +26,12 @@ ANN, BEN = ("users", "ann"), ("users", "ben")
 
 @pytest.fixture
 def store(memory):
-    return HoldfastStore(memory)
+    return HoldfastStore(memory, scope="project")
 
 
 @pytest.fixture
 def any_store(any_memory):
-    return HoldfastStore(any_memory)
+    return HoldfastStore(any_memory, scope="project")
 
 
 def keys(items):
@@ -95,19 +95,19 @@ def test_items_outlive_the_process_that_stored_them(home, child):
     code = """
     from holdfast import Memory
     from holdfast.adapters.langgraph import HoldfastStore
-    HoldfastStore(Memory({home!r}, project="shop")).put(("users", "ann"), "food", {{"likes": "pizza"}})
+    HoldfastStore(Memory({home!r}, project="shop"), scope="project").put(("users", "ann"), "food", {{"likes": "pizza"}})
     answer = True
     """
     child(code.format(home=str(home)))
     with Memory(home, project="shop") as memory:
-        assert HoldfastStore(memory).get(ANN, "food").value == {"likes": "pizza"}
+        assert HoldfastStore(memory, scope="project").get(ANN, "food").value == {"likes": "pizza"}
 
 
 def test_no_put_of_concurrent_writers_is_lost(home):
     def write(name):
         with Memory(home, project="shop") as memory:
             for number in range(10):
-                HoldfastStore(memory).put(("log", name), str(number), {"n": number})
+                HoldfastStore(memory, scope="project").put(("log", name), str(number), {"n": number})
 
     threads = [threading.Thread(target=write, args=(f"w{number}",)) for number in range(4)]
     for thread in threads:
@@ -115,7 +115,7 @@ def test_no_put_of_concurrent_writers_is_lost(home):
     for thread in threads:
         thread.join()
     with Memory(home, project="shop") as memory:
-        assert len(HoldfastStore(memory).search(("log",), limit=100)) == 40
+        assert len(HoldfastStore(memory, scope="project").search(("log",), limit=100)) == 40
 
 
 def test_a_person_can_read_and_edit_an_item(store, memory, home):
@@ -152,6 +152,26 @@ def test_forgetting_the_note_deletes_the_item_and_restoring_it_brings_it_back(st
     assert store.get(ANN, "food") is None
     memory.restore(note_key(ANN, "food"))
     assert store.get(ANN, "food").value == {"likes": "pizza"}
+
+
+def test_without_arguments_items_are_in_the_scope_of_an_agent_of_their_own(home, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    with HoldfastStore() as store:
+        store.put(ANN, "food", {"likes": "pizza"})
+    with Memory(home, agent="langgraph") as memory:
+        assert memory.get(note_key(ANN, "food")).path.startswith("agents/langgraph/notes/")
+    with Memory(home, project="shop") as other:
+        assert other.brief().text == "" and list(other.recall("pizza")) == []
+
+
+def test_a_memory_without_an_agent_needs_another_scope(memory):
+    with pytest.raises(NoScope):
+        HoldfastStore(memory).put(ANN, "food", {"likes": "pizza"})
+
+
+def test_closing_the_store_leaves_the_callers_memory_open(memory):
+    HoldfastStore(memory).close()
+    assert memory.list() == []
 
 
 # --- hostile and invalid input ------------------------------------------------------------------------------------------
@@ -217,7 +237,7 @@ def test_a_secret_is_rejected_or_replaced_by_the_name_of_its_rule(store, memory)
     with pytest.raises(SecretFound):
         store.put(ANN, "key", {"pem": secret})
     assert store.get(ANN, "key") is None
-    redacting = HoldfastStore(memory, redact=True)
+    redacting = HoldfastStore(memory, scope="project", redact=True)
     redacting.put(ANN, "key", {"pem": secret, "n": 1})
     assert redacting.get(ANN, "key").value == {"pem": "[REDACTED:private-key]", "n": 1}
 
@@ -293,7 +313,7 @@ def test_a_query_ranks_the_items_of_a_namespace_by_their_text(any_store):
 def test_a_search_by_meaning_finds_other_words(home, monkeypatch):
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "default")
     with Memory(home, project="shop") as memory:
-        store = HoldfastStore(memory)
+        store = HoldfastStore(memory, scope="project")
         store.put(ANN, "pet", {"text": "She owns a small dog named Rex."})
         store.put(ANN, "work", {"text": "The invoice was paid by bank transfer."})
         memory.embed()
@@ -321,7 +341,7 @@ def test_an_item_without_index_is_read_and_listed_but_not_ranked(store):
 
 
 def test_only_the_indexed_fields_count_in_a_search(memory):
-    store = HoldfastStore(memory, index={"dims": 3, "embed": None, "fields": ["text", "parts[*].say"]})
+    store = HoldfastStore(memory, scope="project", index={"dims": 3, "embed": None, "fields": ["text", "parts[*].say"]})
     store.put(ANN, "a", {"text": "We deploy on Tuesdays.", "comment": "pizza"})
     store.put(ANN, "b", {"comment": "none", "parts": [{"say": "soup"}, {"say": "pizza"}]})
     store.put(ANN, "c", {"text": "x", "comment": "pizza"}, index=["comment"])
@@ -372,7 +392,7 @@ def test_frequent_reads_write_few_versions(store, memory, clock):
 
 
 def test_the_configuration_has_the_defaults_of_ttl(memory, clock):
-    store = HoldfastStore(memory, ttl={"default_ttl": 10, "refresh_on_read": False})
+    store = HoldfastStore(memory, scope="project", ttl={"default_ttl": 10, "refresh_on_read": False})
     store.put(ANN, "short", {"n": 1})
     store.put(ANN, "long", {"n": 2}, ttl=None)
     clock.forward(minutes=6)

@@ -93,22 +93,24 @@ class StoredItem:
 class HoldfastStore(BaseStore):
     """LangGraph's long-term memory as notes of one scope.
 
-    Without a `memory`, open the home and the project of the current folder. Of `index` only `fields` is used: the search is
-    Holdfast's own. With `redact`, the names of rules replace secrets in values; otherwise a value with a secret is rejected.
+    The default scope is that of the agent, because items often belong to single users of a program: what is in the scope of a
+    project is shown to every agent of the project. Without a `memory`, open the home as the agent "langgraph". Of `index` only
+    `fields` is used: the search is Holdfast's own. With `redact`, the names of rules replace secrets in values; otherwise a
+    value with a secret is rejected.
     """
 
     supports_ttl = True
 
     def __init__(
         self, memory: Memory | None = None, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None,
-        scope: str = "project", redact: bool = False,
+        scope: str = "agent", redact: bool = False,
     ) -> None:  # fmt: skip
         if memory is not None and not isinstance(memory, Memory):
             raise UsageError(
                 f"memory must be a Memory, not {type(memory).__name__}", "Pass Memory(...); the store is also async"
             )
         fields = (index or {}).get("fields")
-        self.memory = memory or Memory(client=CLIENT)
+        self.memory = memory or Memory(agent=CLIENT, client=CLIENT)
         self.scope = scope
         self.ttl_config = ttl
         self.redact = redact
@@ -450,7 +452,7 @@ def _compare(value: Any, operator: str, operand: Any) -> bool:
 
 
 def _expiry(minutes: float) -> str:
-    """Return the time in so many minutes, rounded up to the second."""
+    """Return the time after this number of minutes from now, rounded up to the second."""
     if not _is_ttl(minutes):
         raise UsageError(f"ttl must be a number of minutes above 0, not {minutes!r}", "Leave it out for items without an end")
     seconds = math.ceil(dates.clock() + minutes * 60)
