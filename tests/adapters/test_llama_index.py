@@ -114,7 +114,7 @@ def test_a_failing_memory_gives_an_empty_block(home, caplog):
 
 def test_the_tools_store_find_read_and_forget_a_note(any_memory):
     tools = {tool.metadata.name: tool for tool in memory_tools(any_memory)}
-    assert sorted(tools) == ["memory_forget", "memory_get", "memory_recall", "memory_store"]
+    assert sorted(tools) == ["memory_fact", "memory_forget", "memory_get", "memory_recall", "memory_store"]
     assert tools["memory_store"].call(text="We deploy on Tuesdays.", key="deploys").content == "created: deploys"
     found = asyncio.run(tools["memory_recall"].acall(query="when do we deploy")).content
     assert found.startswith("- deploys (") and found.endswith("agent): We deploy on Tuesdays.")

@@ -70,5 +70,6 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
 
 
 def memory_tools(memory: Memory, scope: str = "project") -> list[FunctionTool]:
-    """Return the tools memory_recall, memory_get, memory_store and memory_forget; the last two write to this scope."""
+    """Return the tools memory_recall, memory_get, memory_store, memory_fact and memory_forget; the last three write to this
+    scope."""
     return [FunctionTool.from_defaults(fn=tool) for tool in make_tools(memory, scope)]

@@ -1,22 +1,27 @@
 """Memory as tools of an agent: plain functions with types and docstrings, from which a framework makes its own tools.
 
 A tool returns text for the model. An error of Holdfast is the answer too, with what to do, so that the model can correct its
-call.
+call. The module also has what several adapters share.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
-from collections.abc import Callable
-from typing import ParamSpec
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
-from holdfast import Hit, HoldfastError, Memory
+from holdfast import Hit, HoldfastError, Memory, UsageError
 
 P = ParamSpec("P")
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str]]:
-    """Return the tools memory_recall, memory_get, memory_store and memory_forget; the last two write to this scope."""
+    """Return the tools memory_recall, memory_get, memory_store, memory_fact and memory_forget; the last three write to this
+    scope."""
 
     @_answer_errors
     def memory_recall(query: str, limit: int = 5) -> str:
@@ -51,6 +56,19 @@ def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str
         return f"{stored.action}: {stored.note.key}"
 
     @_answer_errors
+    def memory_fact(subject: str, label: str, value: str, on: str = "") -> str:
+        """Set one property of a subject that can change over time. The previous value stays in the history, with its dates.
+
+        Args:
+            subject: What the fact is about, for example "Project Atlas".
+            label: The property, for example "status".
+            value: Its value, for example "paused".
+            on: The day from which it is true, such as 2026-03-27. Empty for today.
+        """
+        stated = memory.fact(subject, label, value, on=on or None, scope=scope)
+        return f"{stated.action}: {stated.fact.label}: {stated.fact.value}"
+
+    @_answer_errors
     def memory_forget(key: str) -> str:
         """Forget a note that is wrong or no longer wanted. It can be restored for some time.
 
@@ -59,7 +77,38 @@ def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str
         """
         return f"forgotten: {key}" if memory.forget(key, scope=scope).deleted else f"There is no note {key}."
 
-    return [memory_recall, memory_get, memory_store, memory_forget]
+    return [memory_recall, memory_get, memory_store, memory_fact, memory_forget]
+
+
+def in_thread(tool: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return a coroutine function with the signature and docstring of a tool, which runs the tool in a worker thread."""
+
+    @functools.wraps(tool)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(tool, *args, **kwargs)
+
+    return run
+
+
+def check_memory(memory: Memory | None, client: str) -> Memory:
+    """Return the memory that a caller passed; without one, open the home and the project of the current folder."""
+    if memory is None:
+        return Memory(client=client)
+    if not isinstance(memory, Memory):
+        raise UsageError(
+            f"memory must be a Memory, not {type(memory).__name__}", "Pass Memory(...); it works in async code too"
+        )
+    return memory
+
+
+def compose_briefing(memory: Memory, prompt: str = "") -> str:
+    """Return what an agent is shown when it starts, and what matches the prompt. An error is logged and shows nothing."""
+    try:
+        parts = [memory.brief().text, memory.brief(prompt=prompt, again=True).text if prompt.strip() else ""]
+    except HoldfastError as error:  # an agent works without a briefing too
+        _log.warning("no briefing: %s", error)
+        return ""
+    return "\n\n".join(part.strip() for part in parts if part.strip())
 
 
 def _answer_errors(tool: Callable[P, str]) -> Callable[P, str]:
