@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -91,31 +92,37 @@ def test_the_async_methods_do_the_same(any_store):
     assert (item.value, sorted(keys(found)), namespaces) == ({"n": 3}, ["k5", "k6"], [ANN])
 
 
-def test_items_outlive_the_process_that_stored_them(home, child):
-    code = """
-    from holdfast import Memory
-    from holdfast.adapters.langgraph import HoldfastStore
-    HoldfastStore(Memory({home!r}, project="shop"), scope="project").put(("users", "ann"), "food", {{"likes": "pizza"}})
-    answer = True
-    """
-    child(code.format(home=str(home)))
+PUT_TEN = """
+import sys
+from holdfast import Memory
+from holdfast.adapters.langgraph import HoldfastStore
+with Memory(sys.argv[1], project="shop") as memory:
+    for number in range(10):
+        HoldfastStore(memory, scope="project").put(("log", sys.argv[2]), str(number), {"n": number})
+"""
+
+
+def test_no_put_of_concurrent_processes_is_lost(home):
+    writers = [subprocess.Popen([sys.executable, "-c", PUT_TEN, home, f"w{number}"]) for number in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
     with Memory(home, project="shop") as memory:
-        assert HoldfastStore(memory, scope="project").get(ANN, "food").value == {"likes": "pizza"}
+        store = HoldfastStore(memory, scope="project")
+        assert {(item.namespace[1], item.value["n"]) for item in store.search(("log",), limit=100)} == {
+            (f"w{number}", n) for number in range(3) for n in range(10)
+        }
 
 
-def test_no_put_of_concurrent_writers_is_lost(home):
-    def write(name):
-        with Memory(home, project="shop") as memory:
-            for number in range(10):
-                HoldfastStore(memory, scope="project").put(("log", name), str(number), {"n": number})
-
-    threads = [threading.Thread(target=write, args=(f"w{number}",)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with Memory(home, project="shop") as memory:
-        assert len(HoldfastStore(memory, scope="project").search(("log",), limit=100)) == 40
+def test_an_archived_item_is_still_an_item(store, memory, clock):
+    for key in ("a", "b", "c"):
+        store.put(ANN, key, {"text": "tea"})
+    clock.forward(days=1000)
+    memory.retain()
+    assert len(memory.list(archived=True)) == 3
+    assert sorted(keys(store.search(ANN))) == ["a", "b", "c"]
+    store.put(ANN, "a", {"text": "soup"})
+    store.delete(ANN, "b")
+    assert [store.get(ANN, key) and store.get(ANN, key).value["text"] for key in "abc"] == ["soup", None, "tea"]
+    assert sorted(keys(store.search(ANN))) == ["a", "c"]
 
 
 def test_a_person_can_read_and_edit_an_item(store, memory, home):
