@@ -183,10 +183,13 @@ def test_switched_off_it_is_empty_says_so_and_makes_nothing(full, open_memory, h
 
 
 @pytest.mark.promise("F7")
-def test_it_changes_no_file(memory, full, truth):
+def test_it_changes_only_the_inbox_and_without_remember_nothing(memory, full, truth):
     before = truth()
-    memory.boot()
+    memory.boot(remember=False)
     assert truth() == before
+    memory.boot()
+    changed = {path for path, content in truth().items() if before.get(path) != content}
+    assert [path.rpartition("/")[2] for path in changed] == ["operator-inbox.jsonl"]
 
 
 # --- the inbox --------------------------------------------------------------------------------------------------------
@@ -194,7 +197,7 @@ def test_it_changes_no_file(memory, full, truth):
 
 def messages(memory):
     """Return the lines of the inbox as they are shown."""
-    lines = body(memory.boot().text)
+    lines = body(memory.boot(remember=False).text)
     start = next((number for number, line in enumerate(lines) if "operator-inbox" in line), len(lines))
     told = []
     for line in lines[start + 1 :]:
@@ -440,6 +443,8 @@ def test_it_says_that_it_is_data(memory, full):
 @pytest.mark.promise("B4", "F7")
 def test_the_same_files_give_the_same_bytes_and_others_another_mark(memory, full, open_memory):
     first = memory.boot().text
+    assert memory.boot().text != first  # the message was read
+    first = memory.boot().text
     assert open_memory().boot().text == memory.boot().text == first
     full("memory/GOALS.md", "- other goals")
     assert memory.boot().text.splitlines()[0] != first.splitlines()[0]
@@ -470,7 +475,10 @@ def program(home, tmp_path):
 
 @pytest.mark.promise("F7")
 def test_the_command_prints_what_the_verb_says(program, memory, full):
+    told = memory.boot(remember=False).text
+    assert program("boot", "--keep-unread") == program("boot") == (0, told, "")
     assert program("boot") == (0, memory.boot().text, "")
+    assert memory.boot().text != told
     assert program("boot", "--cap", "1500", "--scope", "project")[1] == memory.boot(cap=1500).text
     assert json.loads(program("boot", "--json")[1]) == memory.boot().as_dict()
 

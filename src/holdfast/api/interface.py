@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.verbs.graph import Edge, Graph
     from holdfast.verbs.projects import Adopted, KnownProject
     from holdfast.verbs.read import Piece, Snippets
+    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.render import Rendered
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
@@ -252,7 +253,8 @@ class MemoryInterface(metaclass=ABCMeta):
         source: str | None = None, archived: bool = False,
     ) -> List[Note]:  # fmt: skip
         """Return the notes that this caller may read: pinned notes first, then the newest. `source` keeps those that came from
-        it, including notes derived from it. `archived` returns the archived notes instead."""
+        it, including notes derived from it. `archived` returns the archived notes instead. The scope `all` means every scope
+        of the home; only a person may list it: `Memory(origin="user")`."""
 
     @abstractmethod
     def history(self, key: str, *, scope: str | None = None) -> List[Version]:
@@ -292,9 +294,34 @@ class MemoryInterface(metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
+    def boot(
+        self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None,
+        remember: bool = True,
+    ) -> Boot:  # fmt: skip
         """Return what an agent with continuity reads when it starts: heartbeat, messages, live state, open loops, identity and
-        goals. Missing files of the `scaffolds` (a client's and those of the settings) are created first."""
+        goals. Missing files of the `scaffolds` (a client's and those of the settings) are created first. Messages of the
+        operator that are shown whole are marked as read, but not without `remember`."""
+
+    @abstractmethod
+    def operator_send(
+        self, text: str | bytes, *, to: str = "agent", re: str | None = None, agent: str | None = None,
+        scope: str | None = None, redact: bool = False,
+    ) -> Message:  # fmt: skip
+        """Send a message to an agent as its operator, or from an agent `to` its "operator".
+
+        Only a person may send to an agent: `Memory(origin="user")`. `re` is the id of the message that this one answers. The
+        message goes to the scope of the answered message, of the `agent` or of the caller's agent, else to the project.
+        """
+
+    @abstractmethod
+    def operator_list(self, *, agent: str | None = None, scope: str | None = None, unread: bool = False) -> List[Message]:
+        """Return the messages between the operator and the agents of the scopes that this caller may read, newest first. Only
+        a person may name an `agent` other than its own."""
+
+    @abstractmethod
+    def operator_read(self, id: str | None = None, *, agent: str | None = None, scope: str | None = None) -> List[Message]:
+        """Return the unread messages to this caller (to a person: what agents sent to the operator), or the message with an
+        id, and mark those that are to this caller as read."""
 
     @abstractmethod
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from holdfast.verbs.graph import Edge, Graph
     from holdfast.verbs.projects import Adopted, KnownProject
     from holdfast.verbs.read import Piece, Snippets
+    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.render import Rendered
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
@@ -351,10 +352,31 @@ class Memory(MemoryInterface):
         self._context.require_enabled()
         return render.render(self._context, os.fspath(path), remove=remove)
 
-    def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
+    def boot(
+        self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None,
+        remember: bool = True,
+    ) -> Boot:  # fmt: skip
         from holdfast.verbs.scaffold import boot
 
-        return boot.boot(self._context, scope, cap, scaffolds)
+        return boot.boot(self._context, scope, cap, scaffolds, remember)
+
+    def operator_send(
+        self, text: str | bytes, *, to: str = "agent", re: str | None = None, agent: str | None = None,
+        scope: str | None = None, redact: bool = False,
+    ) -> Message:  # fmt: skip
+        from holdfast.verbs import operator_messages
+
+        return operator_messages.send(self._context, text, to=to, re=re, agent=agent, scope=scope, redact=redact)
+
+    def operator_list(self, *, agent: str | None = None, scope: str | None = None, unread: bool = False) -> List[Message]:
+        from holdfast.verbs import operator_messages
+
+        return operator_messages.list_messages(self._context, agent=agent, scope=scope, unread=unread)
+
+    def operator_read(self, id: str | None = None, *, agent: str | None = None, scope: str | None = None) -> List[Message]:
+        from holdfast.verbs import operator_messages
+
+        return operator_messages.read(self._context, id, agent=agent, scope=scope)
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         from holdfast.verbs import history
@@ -369,12 +391,12 @@ class Memory(MemoryInterface):
     def graph(self, entity: str, *, depth: int = 1, as_of: When = None, scope: str | None = None) -> Graph:
         from holdfast.verbs import graph
 
-        return graph.build_graph(self.facts(as_of=as_of, scope=scope), entity, depth)
+        return graph.build_graph(graph.list_links(self._context, as_of, scope), entity, depth)
 
     def path(self, start: str, end: str, *, as_of: When = None, scope: str | None = None) -> List[Edge]:
         from holdfast.verbs import graph
 
-        return graph.find_path(self.facts(as_of=as_of, scope=scope), start, end)
+        return graph.find_path(graph.list_links(self._context, as_of, scope), start, end)
 
     def search(self, query: str, *, limit: int = 10, mode: str = "hybrid") -> Snippets:
         from holdfast.verbs import read

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from holdfast.api.memory import Memory
     from holdfast.context.caller import Tags
+    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.sessions import SessionSummary
 
     T = TypeVar("T")
@@ -188,6 +189,20 @@ def sessions_page(
     folders = review.all_folders(context) if everywhere else context.visible_folders(None)
     found = sessions.list_sessions(context, folders, match=match, after=after, most=limit + 1)
     page, following = _cut_page(found, limit, lambda one: _encode_cursor(str(one[0]), sessions.order_name(one[1])))
+    return [one for _, one in page], following
+
+
+def message_page(
+    memory: Memory, limit: int, cursor: str = "", *, scope: str | None = None, unread: bool = False
+) -> tuple[list[Message], str | None]:
+    """Return a page of `Memory.operator_list`. The cursor counts the older messages that are left, so new ones and those that
+    were read meanwhile change nothing."""
+    if cursor and not _is_number(cursor):
+        raise UsageError("the cursor is not valid", _FIX)
+    every = memory.operator_list(scope=scope)
+    left = min(int(cursor), len(every)) if cursor else len(every)
+    rest = [(number, one) for number, one in enumerate(every[len(every) - left :], 1) if not (unread and one.read)]
+    page, following = _cut_page(rest, limit, lambda row: str(left - row[0]))
     return [one for _, one in page], following
 
 

@@ -6,7 +6,8 @@ Plain objects and no imports: every command loads this module.
 from __future__ import annotations
 
 _PROJECT_READERS = (
-    "recall", "list", "facts", "graph", "search", "brief", "status", "get", "expand", "export", "trace", "boot"
+    "recall", "list", "facts", "graph", "search", "brief", "status", "get", "expand", "export", "trace", "boot",
+    "operator list",
 )  # fmt: skip
 
 

@@ -94,6 +94,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             "list", "notes:list_notes", "List notes, newest first",
             options=(
                 _READ_SCOPE, _TYPE_FILTER, _TAG_FILTER, Option("--limit", "N", "Maximum number of notes", is_integer=True),
+                Option("--all", "", "Show the notes of every project, agent and session of the home"),
                 Option("--trash", "", "Show forgotten and archived notes that can be restored"),
                 Option("--archived", "", "Show archived notes: not updated or used for a long time"), _SOURCE,
             ),
@@ -317,10 +318,35 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
                 Option("--auto-memory", "", "Also redirect the client's own memory files to this project's folder in the home"),
                 Option("--gateway", "", "Also install the skill update-memory, even if no gateway or store is configured"),
             ),
+                Option("--keep-unread", "", "Do not mark the messages of the operator as read"),
             example="holdfast install --dry-run",
         ),
         Command(
             "uninstall", "install:uninstall", "Disconnect a coding agent and restore its files",
+        Command(
+            "operator send", "operator:send", "Send a message to an agent as its operator, or to the operator",
+            args=(Arg("TEXT", "Text, or - to read it from stdin"),),
+            options=(
+                Option("--to-operator", "", "Send it from the agent to its operator; agents can send only this way"),
+                Option("--re", "ID", "Message that this one answers"),
+                Option(
+                    "--scope", "SCOPE", "Scope of the message [default: agent with --agent, otherwise project]",
+                    choices="SCOPES",
+                ),
+                _REDACT,
+            ),
+            example='holdfast operator send "Look at billing first." --agent reviewer',
+        ),
+        Command(
+            "operator list", "operator:list_messages", "List messages between the operator and agents, newest first",
+            options=(Option("--unread", "", "Show only unread messages"), _READ_SCOPE),
+            example="holdfast operator list --agent reviewer",
+        ),
+        Command(
+            "operator read", "operator:read", "Show unread messages to you, or one message, and mark them as read",
+            args=(Arg("ID", "ID of a message", required=False),), options=(_READ_SCOPE,),
+            example="holdfast operator read --agent reviewer",
+        ),
             args=(Arg("CLIENT", "Name of the client [default: all installed]", required=False, completion="clients"),),
             options=(
                 _YES, Option("--dry-run", "", "Show the changes and make none"), _DIFF,
@@ -692,3 +718,4 @@ COMMAND_GROUPS = {  # the first word of two-word commands, and the summary of th
 def find_command(name: str) -> Command | None:
     """Return the command of that name, including commands that help does not list."""
     return COMMANDS.get(name) or next((command for command in _HIDDEN_COMMANDS if command.name == name), None)
+    "operator": "Exchange messages with agents",

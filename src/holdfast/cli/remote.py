@@ -18,6 +18,7 @@ _GATEWAY_COMMANDS = (
     "store", "recall", "get", "list", "edit", "import", "export", "fact", "facts", "graph", "log", "expand", "forget",
     "restore", "purge", "receipts", "search", "read", "file", "brief", "status", "review", "trace", "mcp", "clear", "scaffold",
     "boot", "import-history", "retain", "doctor", "reindex", "embed",
+    "operator",
 )  # fmt: skip
 _HOME_COMMANDS = ("render", "resident", "project")  # use a memory, but no gateway offers them
 _MAX_TOKEN_BYTES = 4096
@@ -53,11 +54,13 @@ def open_memory(call: Invocation, settings: Config, url: str) -> Memory:
     from holdfast.api.memory import Memory
     from holdfast.cli.progress import ProgressBar
 
-    if call.arguments.command is not None:
-        check_available(call.arguments.command, url_given=call["url"] is not None)
+    command = call.arguments.command
+    if command is not None:
+        check_available(command, url_given=call["url"] is not None)
+    is_about_agent = command is not None and _is_in(command, ("operator",))  # --agent names another agent there
     return Memory(
         url, token=read_token(call), config=settings, project=call["project"], session=call.find_session(),
-        agent=call["agent"], client=call["client"], origin=call.find_origin(),
+        agent=None if is_about_agent else call["agent"], client=call["client"], origin=call.find_origin(),
         progress=None if call.output.json else ProgressBar(),
     )  # fmt: skip
 

@@ -211,9 +211,9 @@ class Context:
         """Return the folders of the visible scopes."""
         return tuple([scope.folder for scope in self.visible_scopes(kind)])
 
-    def all_folders(self) -> tuple[str, ...]:
-        """Return the folders of every scope of the home. Only a person may search them."""
-        self.require_person("search every project", "recall --scope all")
+    def all_folders(self, what: str = "search every project", by: str = "recall --scope all") -> tuple[str, ...]:
+        """Return the folders of every scope of the home. Only a person may search or list them."""
+        self.require_person(what, by)
         kinds = {folder: Scope.of_folder(folder).kind for folder in self.store.list_scopes()}
         return tuple([folder for folder, kind in kinds.items() if kind in self.config.allowed_scopes])
 

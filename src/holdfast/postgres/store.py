@@ -74,7 +74,7 @@ class PostgresStore:
         self.home = home
         self.settings = settings
         self.database = Database(settings, SQL, lock_seconds)
-        self._lock_seconds = lock_seconds
+        self.lock_seconds = lock_seconds
 
     def exists(self) -> bool:
         return True
@@ -83,7 +83,7 @@ class PostgresStore:
         """Return at once: row-level security shows no other tenant's rows."""
 
     def named_lock(self, name: str, seconds: float | None = None) -> Lock:
-        return Lock(self.settings, name, self._lock_seconds if seconds is None else seconds)
+        return Lock(self.settings, name, self.lock_seconds if seconds is None else seconds)
 
     def lock_scope(self, scope: Scope) -> ScopeLock:
         return ScopeLock(self, scope.folder)

@@ -13,7 +13,7 @@ from holdfast.store.layout import make_file_in_path_error, make_missing_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from holdfast.postgres import Session
     from holdfast.postgres.store import PostgresStore
@@ -73,6 +73,22 @@ class PostgresTree:
             raise Conflict(f"{document.name} was changed by another process", "Read it again and retry") from None
         inode, changed, _ = document.file_id
         return make_content(data, inode, changed, document.modified)
+
+    def append(
+        self, parts: tuple[str, ...], compose: Callable[[bytes], bytes]
+    ) -> tuple[FileContent | None, FileContent | None]:
+        deadline = time.monotonic() + self._store.lock_seconds
+        while True:
+            before = self.read(parts)
+            old = before.data if before else b""
+            added = compose(old)
+            if not added:
+                return before, before
+            try:
+                return before, self.write(parts, old + added, before.file_id if before else None)
+            except Conflict:
+                if time.monotonic() > deadline:
+                    raise
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
         document = make_pending("files", "/".join(parts), data, None)

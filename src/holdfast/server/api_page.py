@@ -16,7 +16,7 @@ _TITLES = {
     "status": "Status", "activity": "Activity", "facts": "Facts", "graph": "Graph", "history": "History", "files": "Files",
     "export": "Export", "import": "Import", "clear": "Clear", "check": "Check", "reindex": "Reindex", "embed": "Embed",
     "retain": "Retain", "scaffold": "Scaffolds", "boot": "Start-up text", "memory": "Key-value memory", "dispatch": "Dispatch",
-    "review": "Quarantine", "github": "Reviews on GitHub",
+    "operator": "Operator messages", "review": "Quarantine", "github": "Reviews on GitHub",
     "purge": "Purge", "receipts": "Receipts", "trace": "Trace", "forget-source": "Forget a source",
     "done": "Finished work", "agents": "Agents and tokens", "roles": "Roles", "audit": "Audit", "metrics": "Metrics",
     "healthz": "Health", "readyz": "Readiness", "openapi.json": "OpenAPI", "problems": "Problems",

@@ -42,6 +42,7 @@ _DESCRIPTIONS = {  # of records, by their public names; not their docstrings, wh
     "Hit": "A passage that answers the query, with its location and its source.",
     "Logged": "The result of storing a session: numbers of new, already stored and unreadable turns.",
     "Made": "A note derived from another: whether its current version still is, and what was derived from it.",
+    "Message": "A message between the operator and an agent. `read`: the recipient has read or answered it.",
     "Note": "The current version of a note. Pass its `version` as `expected` to change exactly this version.",
     "Part": "One file of the text: its number of lines, and how many were left out.",
     "Piece": "Lines of a file. For a missing file the text is empty and `exists` is false.",

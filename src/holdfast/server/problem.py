@@ -67,6 +67,8 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
     "role list": "`GET /roles`",
     "audit verify": "`GET /audit/verify`",
     "doctor": "`GET /v1/check`",
+    "operator list": "`GET /v1/operator/messages`",
+    "operator send --to-operator TEXT": '`POST /v1/operator/messages {{"to": "operator", "text": TEXT}}`',
 }
 PHRASES = {
     "redact": '`{"redact": true}`',
@@ -77,6 +79,9 @@ PHRASES = {
     "migrate": "Migrate the database",
     "review as a person": "`GET /v1/review` with the operator's token",
     "recall --scope all as a person": '`POST /v1/recall {"scope": "all"}` with the operator\'s token',
+    "list --all as a person": "`GET /v1/notes?everywhere=true` with the operator's token",
+    "operator send TEXT as a person": "`POST /v1/operator/messages` with the operator's token",
+    "operator list as a person": "`GET /v1/operator/messages` with the operator's token",
     "session of turns": "Send X-Holdfast-Session, or name it as `session`",
     "session of scope": "Send X-Holdfast-Session, or use another scope",
 }

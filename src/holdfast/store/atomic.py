@@ -12,6 +12,7 @@ import os
 import stat
 
 from holdfast import home as home_folder
+from holdfast.base import dates
 from holdfast.base.ids import FileId
 from holdfast.errors import DOCTOR, Damaged, Template, from_os
 from holdfast.store.interface import FileContent
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 TEMP_PREFIX = ".holdfast-"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SYNCED_ONE_BY_ONE = 4  # files of a batch; more are flushed with the whole file system
 _libc: list[Any] = []
@@ -197,6 +199,23 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def append(folder: Folder, name: str, data: bytes) -> None:
+    """Append bytes to a file and flush it; create it if it does not exist. If that fails, nothing is appended."""
+    fd = os.open(name, _APPEND, 0o600, dir_fd=folder.fd)
+    start, written = os.fstat(fd).st_size, 0
+    try:
+        while written < len(data):
+            written += os.write(fd, data[written:])
+        os.utime(fd, (dates.clock(), dates.clock()))  # the clock that dates everything else
+        os.fsync(fd)
+    except BaseException:
+        if os.fstat(fd).st_size == start + written:  # otherwise another program appended too
+            os.ftruncate(fd, start)
+        raise
+    finally:
+        os.close(fd)
 
 
 def _lock_temp(fd: int) -> bool:

@@ -126,6 +126,15 @@ class Tree(Protocol):
     def write(self, parts: tuple[str, ...], data: bytes, expected: FileId | None, *, check: Check = no_check) -> FileContent:
         """Replace the file with id `expected` (None: create it) durably and return it; raise `Conflict` if it changed."""
 
+    def append(
+        self, parts: tuple[str, ...], compose: Callable[[bytes], bytes]
+    ) -> tuple[FileContent | None, FileContent | None]:
+        """Append lines to a file durably, creating it if needed; return the file before and after.
+
+        `compose` gets the bytes of the file and returns the lines to append, or none. No line that another writer appends
+        meanwhile is lost. `compose` may run several times, and raises to reject the write.
+        """
+
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
         """Create a file and return True, or return False if something has this path."""
 

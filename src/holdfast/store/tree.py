@@ -15,7 +15,7 @@ from holdfast.store.layout import FILE_BYTES, NOTE_FILE_BYTES, make_file_in_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from holdfast.base.ids import FileId
     from holdfast.store.interface import Check
@@ -89,6 +89,24 @@ class FileTree:
             except OSError as error:
                 raise from_os(error, f"cannot write {path}") from error
         return FileContent(data, atomic.make_file_id(info), int(info.st_mtime))
+
+    def append(
+        self, parts: tuple[str, ...], compose: Callable[[bytes], bytes]
+    ) -> tuple[FileContent | None, FileContent | None]:
+        """Append in place: replacing the file would lose a line that a shell appends meanwhile (`>>`)."""
+        with self._create(parts[:-1]) as folder:
+            try:
+                with self._lock():
+                    before = self.read(parts)
+                    added = compose(before.data if before else b"")
+                    if not added:
+                        return before, before
+                    atomic.append(folder, parts[-1], added)
+                if before is None:
+                    atomic.sync_folder(folder)
+            except OSError as error:
+                raise from_os(error, f"cannot write {'/'.join(parts)}") from error
+        return before, self.read(parts)
 
     def create_file(self, parts: tuple[str, ...], data: bytes) -> bool:
         """Create a file by linking it into place: that never overwrites a file that another program created meanwhile."""

@@ -9,7 +9,7 @@ from holdfast.ledger.file_sources import FileVersion
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
 from holdfast.store.layout import FILE_BYTES
-from holdfast.verbs import quota
+from holdfast.verbs import operator_messages, quota
 from holdfast.verbs.read import TOLD, piece_of
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ class Files:
         """Move a file or folder; raise Conflict if the target exists."""
         parts, tree, target_scope = self._resolve(old, scope, writing=True)
         target = validate.check_path(new)
-        self._check_may_brief(target)
+        self._check_may_write(target)
         validate.reject_secrets(new, "a path", fix="Choose another name")
         if not parts or not target:
             raise InvalidPath("cannot delete or rename the root of the tree", "Give the path of a file or folder in it")
@@ -110,11 +110,13 @@ class Files:
             validate.reject_secrets(str(path), "a path", fix="Choose another name")
         target_scope, parts = self._context.scope(scope), validate.check_path(path)
         if writing:
-            self._check_may_brief(parts)
+            self._check_may_write(parts)
         return parts, self._context.store.tree(target_scope.folder), target_scope
 
-    def _check_may_brief(self, parts: tuple[str, ...]) -> None:
-        """Raise Refused for a file that briefings show if the caller's origin is quarantined: files cannot be approved."""
+    def _check_may_write(self, parts: tuple[str, ...]) -> None:
+        """Raise Denied for the operator's inbox, and Refused for a file that briefings show if the caller's origin is
+        quarantined: files cannot be approved."""
+        operator_messages.check_writer(self._context, parts)
         path = "/".join(parts)
         is_briefed = any(f"{briefed}/".startswith(f"{path}/") for briefed in TOLD)
         if is_briefed and self._context.origin in self._context.config.quarantine:

@@ -286,7 +286,7 @@ def list_notes(
     most = check_limit(limit, 10**9) if limit is not None else -1
     if not context.config.enabled:
         return []
-    folders = context.visible_folders(kind)
+    folders = context.all_folders("list every project", "list --all") if kind == "all" else context.visible_folders(kind)
     context.refresh(folders, archived)
     if archived and source is not None:
         raise UsageError("archived notes cannot be listed by source", "Leave out one of archived and source")

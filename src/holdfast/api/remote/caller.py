@@ -96,9 +96,9 @@ class RemoteCaller:
             self.scope(kind)
         return ()
 
-    def all_folders(self) -> tuple[str, ...]:
+    def all_folders(self, what: str = "search every project", by: str = "recall --scope all") -> tuple[str, ...]:
         """Raise unless the caller is a person; return no folders, which only the gateway knows."""
-        self.require_person("search every project", "recall --scope all")
+        self.require_person(what, by)
         return ()
 
     def ask_nearest(self, scope: str | None, ask: Callable[[str], T]) -> T:

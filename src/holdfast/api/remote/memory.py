@@ -44,7 +44,9 @@ from holdfast.search.vectorize import WaitingCounts
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.export import Export, LeftOut
 from holdfast.verbs.forget_source import Swept
+from holdfast.verbs import operator_messages
 from holdfast.verbs.graph import Edge, Graph
+from holdfast.verbs.operator_messages import Message
 from holdfast.verbs.read import Piece, Snippet, Snippets
 from holdfast.verbs.recall import make_filter
 from holdfast.verbs.scaffold import Scaffolded, parse_names
@@ -362,9 +364,12 @@ class RemoteMemory(MemoryInterface):
             raise UsageError(Template(field("limit"), f" must be 1 or more, not {limit!r}"), "Use 1 or more")
         if not self.config.enabled:
             return []
+        if scope == "all":
+            self._caller.all_folders("list every project", "list --all")
         query = {
-            "scope": self._scope_kind(scope), "type": type or None, "tags": list(parse_tags(tags)) or None, "source": source,
-            "archived": archived or None,
+            "scope": None if scope == "all" else self._scope_kind(scope), "type": type or None,
+            "tags": list(parse_tags(tags)) or None, "source": source, "archived": archived or None,
+            "everywhere": True if scope == "all" else None,
         }  # fmt: skip
         found: List[Note] = []
         for note in self._list_notes(query, min(limit or _PAGE, _PAGE)):
@@ -413,13 +418,44 @@ class RemoteMemory(MemoryInterface):
         repeatable = prompt is None or again or explain or not remember  # else a note that was shown is not shown again
         return parse_record(Brief, self._request("POST", "/v1/brief", drop_none(body), repeatable=repeatable))
 
-    def boot(self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None) -> Boot:
+    def boot(
+        self, *, scope: str | None = None, cap: int | None = None, scaffolds: str | Iterable[str] | None = None,
+        remember: bool = True,
+    ) -> Boot:  # fmt: skip
         limit, wanted = check_cap(cap), parse_names(self.config.scaffolds, scaffolds)
         if not self.config.enabled:
             return Boot("", disabled=True)
-        body = {"scope": self._scope_kind(scope), "cap": min(limit, _BOOT_CHARS), "scaffolds": List(wanted) or None}
-        answer = self._request("POST", "/v1/boot", drop_none(body), repeatable=True)  # it creates only missing files
+        body = {
+            "scope": self._scope_kind(scope), "cap": min(limit, _BOOT_CHARS), "scaffolds": List(wanted) or None,
+            "remember": None if remember else False,
+        }  # fmt: skip
+        answer = self._request("POST", "/v1/boot", drop_none(body), repeatable=not remember)  # a message is shown once
         return parse_record(Boot, answer)
+
+    def operator_send(
+        self, text: str | bytes, *, to: str = "agent", re: str | None = None, agent: str | None = None,
+        scope: str | None = None, redact: bool = False,
+    ) -> Message:  # fmt: skip
+        validate.check_choice(to, operator_messages.RECIPIENTS, "recipient")
+        self._caller.require_enabled()
+        default = None if re is not None else "agent" if agent or to == operator_messages.OPERATOR else "project"
+        body = {
+            "text": operator_messages.check_message(text, redact), "to": to, "re": re, "agent": agent,
+            "scope": self._scope_kind(scope) or default,
+        }  # fmt: skip
+        return parse_record(Message, self._request("POST", "/v1/operator/messages", drop_none(body), keyed=True))
+
+    def operator_list(self, *, agent: str | None = None, scope: str | None = None, unread: bool = False) -> List[Message]:
+        if not self.config.enabled:
+            return []
+        query = {"agent": agent, "scope": self._scope_kind(scope), "unread": unread or None}
+        return List(self._pages(Message, "/v1/operator/messages", "messages", query))
+
+    def operator_read(self, id: str | None = None, *, agent: str | None = None, scope: str | None = None) -> List[Message]:
+        self._caller.require_enabled()
+        body = {"id": id, "agent": agent, "scope": self._scope_kind(scope)}
+        answer = self._request("POST", "/v1/operator/messages/read", drop_none(body))
+        return parse_records(Message, answer, "messages")
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:
         query = {"of": of, "before": before, "after": after, "session": session}

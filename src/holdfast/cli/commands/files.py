@@ -78,7 +78,7 @@ def scaffold(call: Invocation) -> int:
 
 def boot(call: Invocation) -> int:
     """`holdfast boot`."""
-    return call.answer(call.memory.boot(**call.pick("scope", "cap")), _print_boot)
+    return call.answer(call.memory.boot(remember=not call["keep_unread"], **call.pick("scope", "cap")), _print_boot)
 
 
 def _answer_action(call: Invocation, action: str, path: str) -> int:

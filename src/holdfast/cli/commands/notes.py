@@ -79,10 +79,14 @@ def get(call: Invocation) -> int:
 
 def list_notes(call: Invocation) -> int:
     """`holdfast list`."""
+    check_exclusive(call, "all", "scope", "trash")
     if call["trash"]:
         return call.answer(call.memory.trash(scope=call["scope"])[: call["limit"]], _print_trash)
     check_exclusive(call, "archived", "source")
-    notes = call.memory.list(tags=call["tag"], **call.pick("scope", "type", "limit", "source", "archived"))
+    scope = {"scope": "all"} if call["all"] else call.pick("scope")
+    notes = call.memory.list(tags=call["tag"], **scope, **call.pick("type", "limit", "source", "archived"))
+    if notes and call["all"]:
+        return call.answer(notes, lambda output, notes: _print_notes(output, notes, all_scopes=True))
     return call.answer(notes, _print_archived if call["archived"] else _print_notes)
 
 
@@ -171,13 +175,17 @@ def _print_hit_text(output: Output, hit: Hit, explain: bool) -> None:
         _print_signals(output, hit)
 
 
-def _print_notes(output: Output, notes: list[Note]) -> None:
+def _print_notes(output: Output, notes: list[Note], all_scopes: bool = False) -> None:
     if not notes:
         output.print_empty("No notes yet. Store one with `holdfast store TEXT`.")
         return
     rows = [
-        (note.key, note.scope.kind, note.type, note.updated[:10], ",".join(note.tags), _format_excerpt(note)) for note in notes
-    ]
+        (
+            note.key, str(note.scope) if all_scopes else note.scope.kind, note.type, note.updated[:10], ",".join(note.tags),
+            _format_excerpt(note),
+        )
+        for note in notes
+    ]  # fmt: skip
     output.print_table(("KEY", "SCOPE", "TYPE", "UPDATED", "TAGS", "TEXT"), rows, ("bold", "cyan", "", "dim", "blue", ""))
 
 
@@ -258,6 +266,8 @@ def _format_source(source: Source | None) -> list[str]:
 def _describe_state(item: Hit | Note) -> list[str]:
     state = ["in quarantine: `holdfast review`"] if item.quarantined else []
     state += ["archived"] if item.archived else []
+    if superseded := getattr(item, "superseded_by", None):
+        state.append(f"superseded by {superseded}")
     return [*state, "weak match"] if getattr(item, "weak", False) else state
 
 

@@ -16,6 +16,7 @@ from holdfast.server.routes import (
     github_reviews,
     history,
     notes,
+    operator,
     purges,
     recall,
     scaffolds,
@@ -26,6 +27,6 @@ from holdfast.server.routes import (
 
 ROUTES: tuple[Route, ...] = (
     *notes.ROUTES, *purges.ROUTES, *trust.ROUTES, *recall.ROUTES, *activity.ROUTES, *facts.ROUTES, *history.ROUTES,
-    *files.ROUTES, *scaffolds.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES,
+    *files.ROUTES, *scaffolds.ROUTES, *operator.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES,
     *github_reviews.ROUTES, *done.ROUTES, *agents.ROUTES, *settings.ROUTES, *system.ROUTES,
 )  # fmt: skip

@@ -34,6 +34,9 @@ class MakeBoot(ScopedRequest, kw_only=True):
         list[ScaffoldName],
         Meta(description="Scaffolds to create first if they are missing. Also needs `agent.memory.write`.", max_length=16),
     ] | UnsetType = UNSET  # fmt: skip
+    remember: Annotated[
+        bool, Meta(description="Mark the messages of the operator that are shown whole as read. Default: true.")
+    ] | UnsetType = UNSET  # fmt: skip
 
 
 def make_scaffold(request: AuthorizedRequest, params: MakeScaffold) -> Scaffolded:
@@ -48,7 +51,7 @@ def make_boot(request: AuthorizedRequest, params: MakeBoot) -> Boot:
             request.caller, WRITE, scope, named=request.named, route=request.route.name, request=request.id
         )
         request.target.must_name(scope)
-    return request.memory.boot(**params.given("scope", "cap", "scaffolds"))
+    return request.memory.boot(**params.given("scope", "cap", "scaffolds", "remember"))
 
 
 ROUTES = (

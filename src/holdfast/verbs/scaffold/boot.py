@@ -7,28 +7,27 @@ marks that no file can forge.
 from __future__ import annotations
 
 from holdfast.base.dates import format_timestamp
-from holdfast.base.ids import digest
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
 from holdfast.errors import HoldfastError, Template, UsageError, command, field
 from holdfast.safety import validate
 from holdfast.safety.escape import CUT_MARK, escape_text
-from holdfast.verbs import scaffold
+from holdfast.verbs import operator_messages, scaffold
 from holdfast.verbs.brief import render
+from holdfast.verbs.operator_messages import INBOX, OUTBOX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from holdfast.context.caller import Context
     from holdfast.errors import Wording
     from holdfast.models import Scope
     from holdfast.store.interface import Tree
+    from holdfast.verbs.operator_messages import Line
 
 DEFAULT_CHARS = 6000
 MIN_CHARS = 1500
-INBOX, OUTBOX = "operator-inbox.jsonl", "operator-outbox.jsonl"
 _ORDER = (
     ("Heartbeat", "HEARTBEAT.md"),
     ("Operator inbox", INBOX),
@@ -41,12 +40,7 @@ _FURTHER = ("memory/WORLD_MODEL.md", "memory/CAPABILITIES.md")
 _RESEARCH = "memory/research"
 _MIN_LINE = 60  # characters that the first line of a part gets, if it is that long
 _COMMENT = pattern(r"(?s)<!--.*?-->")
-_TEXT_FIELDS = ("text", "body", "content", "message")  # of a message in the operator's inbox
-_TIME_FIELDS = ("time", "ts", "at", "created")
-_SENDER_FIELDS = ("from", "sender", "author")
-_ANSWER_FIELDS = ("re", "reply_to", "in_reply_to")
 _MESSAGE_CHARS = 500  # of one message of the operator
-_READ_STATUSES = ("read", "done", "closed", "handled", "answered")  # as a status; the first also as a mark of its own
 
 
 class Part(Record):
@@ -70,14 +64,24 @@ class Boot(Record):
     disabled: bool = False
 
 
+class _Unread(Record):
+    """A message of the operator as one line, and whether that is all of it."""
+
+    id: str
+    line: str
+    is_whole: bool
+
+
 class _Section(Record):
-    """The escaped lines of one file, and its place in the order."""
+    """The escaped lines of one file, and its place in the order; of an inbox also its messages and its scope."""
 
     name: str
     path: str
     date: str
     lines: tuple[str, ...]
     scope: str
+    messages: tuple[_Unread, ...] = ()
+    inbox: Scope | None = None
 
     def head(self, shown: int) -> str:
         """Return the line above them."""
@@ -109,7 +113,9 @@ class _Section(Record):
         return kept or [self.lines[0][: room + len(self.lines[0]) - len(CUT_MARK)].rstrip() + CUT_MARK]
 
 
-def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None) -> Boot:
+def boot(
+    context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None, remember: bool = True
+) -> Boot:
     """Implement `Memory.boot`; first create the files of scaffolds that the client or the settings name."""
     chars, wanted = check_cap(cap), scaffold.parse_names(context.config.scaffolds, scaffolds)
     if not context.config.enabled:
@@ -119,8 +125,13 @@ def boot(context: Context, kind: str | None, cap: int | None, scaffolds: str | I
     found = [(scope, sections) for scope in _list_scopes(context, kind) if (sections := _read_sections(context, scope))]
     if not found:
         return Boot("")
-    scope, sections = next((one for one in found if any(section.date for section in one[1])), found[0])
-    return _compose(sections, scope, _list_further(context.store.tree(scope.folder)), chars, context.words)
+    scope, sections = _choose_tree(found)
+    sections = _add_messages(sections, [section for other, theirs in found if other != scope for section in theirs])
+    further = _list_further(context.store.tree(scope.folder))
+    answer, shown = _compose(sections, scope, further, chars, context.words)
+    if remember:
+        _mark_shown(context, sections, shown)
+    return answer
 
 
 def check_cap(cap: int | None) -> int:
@@ -144,6 +155,21 @@ def _list_scopes(context: Context, kind: str | None) -> list[Scope]:
     return sorted(scopes, key=lambda scope: scope.kind != "agent") if kind is None else scopes
 
 
+def _choose_tree(found: list[tuple[Scope, list[_Section]]]) -> tuple[Scope, list[_Section]]:
+    """Return the first scope with files that can be read; one that has only messages does not hide the files of the next."""
+    with_files = [one for one in found if any(section.date and not section.messages for section in one[1])]
+    readable = [one for one in found if any(section.date for section in one[1])]
+    return [*with_files, *readable, *found][0]
+
+
+def _add_messages(sections: list[_Section], others: list[_Section]) -> list[_Section]:
+    """Add the unread messages of other scopes, which have the path of their file in the store."""
+    added = [one.replace(path=f"{one.inbox.folder}/files/{INBOX}") for one in others if one.inbox and one.messages]
+    first = [name for name, _ in _ORDER[:2]]
+    place = len([section for section in sections if section.name in first])
+    return [*sections[:place], *added, *sections[place:]]
+
+
 def _read_sections(context: Context, scope: Scope) -> list[_Section]:
     tree = context.store.tree(scope.folder)
     return [section for name, path in _ORDER if (section := _read_section(tree, scope, name, path))]
@@ -151,16 +177,22 @@ def _read_sections(context: Context, scope: Scope) -> list[_Section]:
 
 def _read_section(tree: Tree, scope: Scope, name: str, path: str) -> _Section | None:
     """Return the content of a file, or why it cannot be read; None if it has none."""
+    messages: list[_Unread] = []
     try:
-        path, text, date = _read_file(tree, path)
-        text = validate.hide_secrets(text)
-        lines = _list_unread(text, _read_outbox(tree)) if path == INBOX else _significant_lines(text)
+        path, raw, date = _read_file(tree, path)
+        text = validate.hide_secrets(raw)
+        if path == INBOX:
+            messages = _list_unread(raw, text, _read_outbox(tree))
+        lines = [message.line for message in messages] if path == INBOX else _significant_lines(text)
     except HoldfastError as error:
         date, lines = "", [f"cannot be read: {error.message}"]
     if not lines:
         return None
     escaped = escape_text("\n".join(lines)).split("\n")  # as one text: a tag may be split over lines
-    return _Section(name=name, path=escape_text(path), date=date, lines=tuple(escaped), scope=scope.kind)
+    return _Section(
+        name=name, path=escape_text(path), date=date, lines=tuple(escaped), scope=scope.kind, messages=tuple(messages),
+        inbox=scope if messages else None,
+    )  # fmt: skip
 
 
 def _read_outbox(tree: Tree) -> str:
@@ -220,72 +252,55 @@ def _list_further(tree: Tree) -> tuple[str, ...]:
 # --- messages of the operator -----------------------------------------------------------------------------------------
 
 
-def _list_unread(inbox: str, outbox: str = "") -> list[str]:
-    """Return the messages that are neither marked as read nor answered, newest first. A line that is not JSON is a message."""
-    answered = _answered_ids(outbox) if inbox.strip() else set()
-    messages = [
-        _format_message(line, number, answered) for number, line in enumerate(inbox.split("\n"), 1) if line.strip("\r \t\0")
+def _list_unread(raw: str, shown: str, outbox: str) -> list[_Unread]:
+    """Return the messages of an inbox that are neither marked as read nor answered, newest first; `shown` is the inbox
+    without secrets."""
+    lines, clean = operator_messages.parse_lines(raw), operator_messages.parse_lines(shown)
+    answered = {line.re for line in operator_messages.parse_lines(outbox)}
+    ids = [line.id for line in lines] if len(lines) == len(clean) else [line.id for line in clean]
+    return [
+        _Unread(id, *_format_message(line))
+        for id, line in reversed([*zip(ids, clean, strict=True)])
+        if not line.read and id not in answered
     ]
-    return [line for line in reversed(messages) if line]
 
 
-def _format_message(line: str, number: int, answered: set[str]) -> str:
-    """Return a message as one line; "" if it was read or answered."""
-    message = _parse_json(line)
-    if not isinstance(message, dict):
-        return f"- line {number}: {_shorten(message if isinstance(message, str) else line)}"
-    id = _first_field(message, ("id",)) or digest(line.strip().encode("utf-8", "replace"))[:8]
-    if id in answered or _is_read(message):
-        return ""
-    about = ", ".join(
-        [word for word in (_first_field(message, _TIME_FIELDS), _first_field(message, _SENDER_FIELDS) or "operator") if word]
-    )
-    return f"- {_join_lines(id)[:60]} ({_join_lines(about)[:80]}): {_shorten(_first_field(message, _TEXT_FIELDS) or line)}"
-
-
-def _is_read(message: dict[str, Any]) -> bool:
-    return bool(message.get("read") or message.get("read_at")) or str(message.get("status")).lower() in _READ_STATUSES
-
-
-def _answered_ids(outbox: str) -> set[str]:
-    """Return the ids of the messages that the answers name."""
-    found = [message for line in outbox.split("\n") if isinstance(message := _parse_json(line), dict)]
-    return {id for message in found if (id := _first_field(message, _ANSWER_FIELDS))}
-
-
-def _parse_json(line: str) -> Any:
-    """Return the value of a line of JSON; None if it is not JSON."""
-    if not line.strip():
-        return None
-    import json
-
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _first_field(message: dict[str, Any], names: tuple[str, ...]) -> str:
-    """Return the first of these fields that is a non-empty string or a number, as a string."""
-    values = (message.get(name) for name in names)
-    plain = (str(value).strip() for value in values if isinstance(value, str | int | float) and not isinstance(value, bool))
-    return next((value for value in plain if value), "")
-
-
-def _shorten(text: str) -> str:
-    flat = _join_lines(text)
-    return flat if len(flat) <= _MESSAGE_CHARS else flat[:_MESSAGE_CHARS].rstrip() + " […]"
+def _format_message(line: Line) -> tuple[str, bool]:
+    """Return a message as one line, and whether that is all of it."""
+    text = _join_lines(line.text)
+    cut = text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS].rstrip() + " […]"
+    if not line.is_object:
+        return f"- line {line.number}: {cut}", cut == text
+    about = ", ".join([word for word in (line.time, line.sender or operator_messages.OPERATOR) if word])
+    return f"- {_join_lines(line.id)[:60]} ({_join_lines(about)[:80]}): {cut}", cut == text
 
 
 def _join_lines(text: str) -> str:
     return " / ".join([line for row in text.split("\n") if (line := row.strip(" \t\r"))])
 
 
+def _mark_shown(context: Context, sections: list[_Section], shown: dict[str, list[str]]) -> None:
+    """Mark the messages as read that were shown whole. If that fails, they are shown again: none is lost."""
+    for section in sections:
+        lines = shown.get(section.path, [])
+        pairs = zip(section.messages, section.lines, lines, strict=False)
+        ids = [message.id for message, whole, line in pairs if message.is_whole and line == whole]
+        if not ids or section.inbox is None or context.config.read_only:
+            continue
+        try:
+            operator_messages.mark_read(context, section.inbox, INBOX, ids)
+        except HoldfastError:
+            continue
+
+
 # --- composing --------------------------------------------------------------------------------------------------------
 
 
-def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int, words: Wording) -> Boot:
-    """Give each section a first line while there is space, then share the rest: the longest are cut first."""
+def _compose(
+    sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int, words: Wording
+) -> tuple[Boot, dict[str, list[str]]]:
+    """Return the block and the lines in it by path. Each section gets a first line while there is space, then the rest is
+    shared: the longest are cut first."""
     everything = [(section.path, len(section.lines)) for section in sections]
     room = chars - len(_frame([], scope, _describe_missing(everything, further), words))
     fitting = list(sections)
@@ -294,20 +309,22 @@ def _compose(sections: list[_Section], scope: Scope, further: tuple[str, ...], c
     sizes = _share_room(fitting, room)
     rows: list[str] = []
     parts: list[Part] = []
+    shown: dict[str, list[str]] = {}
     for section in sections:
-        kept = section.fit(sizes[section.path]) if section.path in sizes else []
+        kept = shown[section.path] = section.fit(sizes[section.path]) if section.path in sizes else []
         if kept:
             rows += [section.head(len(kept)), *["  " + line for line in kept]]
         lines = len(section.lines)
         parts.append(Part(name=section.name, path=section.path, date=section.date, lines=lines, left_out=lines - len(kept)))
     cut = [(part.path, part.left_out) for part in parts if part.left_out]
-    return Boot(
+    answer = Boot(
         text=_frame(rows, scope, _describe_missing(cut, further), words),
         scope=scope,
         parts=tuple(parts),
         left_out=sum([lines for _, lines in cut]),
         further=further,
     )
+    return answer, shown
 
 
 def _share_room(sections: list[_Section], room: int) -> dict[str, int]:
