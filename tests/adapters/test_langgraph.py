@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import uuid
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 
 from holdfast import Damaged, InvalidText, Memory, NoScope, SecretFound, UsageError
@@ -428,6 +431,37 @@ def test_a_graph_stores_an_item_in_one_run_and_reads_it_in_the_next(store):
     graph = StateGraph(MessagesState).add_node("remember", remember).add_edge(START, "remember").compile(store=store)
     assert graph.invoke({"messages": [HumanMessage("I like tea.")]})["messages"][-1].content == "known: 0"
     assert graph.invoke({"messages": [HumanMessage("Is it tea?")]})["messages"][-1].content == "known: 1"
+
+
+@dataclass
+class Caller:
+    """The context of a run: whose memories its nodes use."""
+
+    user: str
+
+
+async def keep_what_was_said(state, runtime: Runtime[Caller]):
+    namespace = ("memories", runtime.context.user)
+    said = state["messages"][-1].content
+    known = await runtime.store.asearch(namespace, query=said, limit=3)
+    await runtime.store.aput(namespace, str(uuid.uuid4()), {"data": said})
+    return {"messages": [AIMessage("; ".join(item.value["data"] for item in known))]}
+
+
+def test_users_of_a_graph_are_separated_by_the_namespace_of_their_context(store):
+    builder = StateGraph(MessagesState, context_schema=Caller)
+    builder.add_node("keep", keep_what_was_said)
+    builder.add_edge(START, "keep")
+    graph = builder.compile(checkpointer=InMemorySaver(), store=store)
+
+    def ask(user, thread, text):
+        config = {"configurable": {"thread_id": thread}}
+        state = graph.ainvoke({"messages": [HumanMessage(text)]}, config, context=Caller(user))
+        return asyncio.run(state)["messages"][-1].content
+
+    assert ask("ann", "1", "My name is Ann.") == ""
+    assert ask("ann", "2", "What is my name?") == "My name is Ann."
+    assert ask("ben", "3", "What is my name?") == ""
 
 
 def test_a_node_shows_the_briefing_to_its_model_and_to_no_checkpoint(memory):
