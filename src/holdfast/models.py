@@ -24,6 +24,11 @@ RECALL_OPTIONS = (  # the arguments of `Memory.recall` besides the query; each i
 PARTS = {  # the parts of the store in which each kind of hit is
     "note": "notes archive", "file": "files", "turn": "transcripts", "fact": "facts",
 }  # fmt: skip
+RELATION_KINDS = ("relates_to", "contradicts", "supersedes")  # that a note can state
+SYMMETRIC_KINDS = RELATION_KINDS[:2]  # mean the same in both directions
+DERIVED_FROM = "derived_from"  # a relation that the source of a note states
+MENTIONS = "mentions"  # the label of a `[[Name]]` outside facts, which has no date
+RELATION_STATUSES = ("proposed", "accepted", "rejected")
 EVERY_PART = "notes archive files transcripts"  # searched by a recall; None instead leaves the archive out
 
 _FOLDERS = {"project": "projects", "agent": "agents", "session": "sessions"}
@@ -157,6 +162,28 @@ class Fact(TextRecord):
     stale_in: tuple[str, ...] = ()  # other files that still state an older, different value: `path:line`, at most 10
 
 
+class Relation(Record):
+    """What one note says about another one: `key` `kind` `target`, such as `deploys` `supersedes` `old-deploys`."""
+
+    kind: str  # relates_to, contradicts, supersedes, derived_from
+    status: str  # proposed: waits for a person; accepted; rejected
+    origin: str  # of the statement: user, agent, ...
+    time: str  # when it was stated, or decided about
+    scope: Scope  # of the note that states it
+    key: str
+    id: str
+    target_scope: Scope
+    target: str  # the key of the other note
+    target_id: str
+
+
+class Related(Record):
+    """The result of a change to a relation: created, updated, removed or unchanged, and the relation."""
+
+    action: str
+    relation: Relation
+
+
 class Stored(Record):
     """The result of a write: created, updated or unchanged, and the rules whose names replace secrets."""
 
@@ -237,6 +264,7 @@ class Hit(TextRecord):
     name: str | None = None  # from the frontmatter of a file; of a note, the key that a platform stored it under
     description: str | None = None  # as for `name`
     archived: bool = False
+    superseded_by: str | None = None  # the key of the current note that superseded this one
 
 
 class Answer(Record):

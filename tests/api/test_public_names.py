@@ -59,6 +59,7 @@ NAMES = [
     "__version__",
 ]
 VERBS = [
+    "accept_relation",
     "adopt",
     "approve",
     "boot",
@@ -81,6 +82,9 @@ VERBS = [
     "list",
     "log",
     "mark",
+    "operator_list",
+    "operator_read",
+    "operator_send",
     "path",
     "projects",
     "purge",
@@ -90,6 +94,9 @@ VERBS = [
     "receipts",
     "reindex",
     "reject",
+    "reject_relation",
+    "relate",
+    "relations",
     "render",
     "restore",
     "restore_session",
@@ -101,12 +108,17 @@ VERBS = [
     "store",
     "store_many",
     "trace",
+    "unrelate",
     "trash",
 ]
 FILE_VERBS = ["create", "delete", "insert", "rename", "str_replace", "view"]
 ATTRIBUTES = ["agent", "config", "files", "home", "project", "session", "origin"]
 STREAMS = ("export",)
 ARGUMENTS = {
+    "relate": ("k", "supersedes", "l"),
+    "unrelate": ("k", "supersedes", "l"),
+    "accept_relation": ("k", "supersedes", "l"),
+    "reject_relation": ("k", "supersedes", "l"),
     "adopt": ("old",),
     "trace": ("k",),
     "reject": ("k",),

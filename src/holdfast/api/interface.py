@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         Note,
         Problem,
         Receipt,
+        Related,
+        Relation,
         Scope,
         Stored,
         TrashedNote,
@@ -39,9 +41,9 @@ if TYPE_CHECKING:
     from holdfast.verbs.export import Export
     from holdfast.verbs.forget_source import Swept
     from holdfast.verbs.graph import Edge, Graph
+    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.projects import Adopted, KnownProject
     from holdfast.verbs.read import Piece, Snippets
-    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.render import Rendered
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
@@ -205,6 +207,41 @@ class MemoryInterface(metaclass=ABCMeta):
     @abstractmethod
     def quarantine(self, key: str, *, scope: str | Scope | None = None, expected: str | None = None) -> Note:
         """Put a note in quarantine, for example after it was approved by mistake. Only a person may."""
+
+    @abstractmethod
+    def relate(self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None) -> Related:
+        """State that a note `relates_to`, `contradicts` or `supersedes` another one; the result has the status.
+
+        A superseded note is not current: `recall` ranks it below the note that superseded it, and briefings leave it out. What
+        an agent states of a note that is trusted more than the agent is `proposed` until a person decides. What a person
+        rejected stays rejected. The other note is in the same scope, or global.
+        """
+
+    @abstractmethod
+    def unrelate(
+        self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None
+    ) -> Related:
+        """Remove a relation that a note states. An agent cannot remove one that a person stated or rejected."""
+
+    @abstractmethod
+    def relations(
+        self, key: str | None = None, *, scope: str | Scope | None = None, status: str | None = None, everywhere: bool = False
+    ) -> List[Relation]:
+        """Return the relations of a note in both directions, and as `derived_from` what it was made from; without a key the
+        relations of all visible notes. `status`: proposed, accepted or rejected. Only a person may use `everywhere`, which
+        means the notes of every agent, project and session."""
+
+    @abstractmethod
+    def accept_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        """Accept a relation that an agent proposed. Only a person may."""
+
+    @abstractmethod
+    def reject_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        """Reject a relation, so that it is never proposed again. Only a person may."""
 
     @abstractmethod
     def trace(self, key: str, *, scope: str | None = None) -> Trace:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         Note,
         Problem,
         Receipt,
+        Related,
+        Relation,
         Scope,
         TrashedNote,
         Turn,
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from holdfast.verbs.files import Files
     from holdfast.verbs.forget_source import Swept
     from holdfast.verbs.graph import Edge, Graph
+    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.projects import Adopted, KnownProject
     from holdfast.verbs.read import Piece, Snippets
-    from holdfast.verbs.operator_messages import Message
     from holdfast.verbs.render import Rendered
     from holdfast.verbs.scaffold import Scaffolded
     from holdfast.verbs.scaffold.boot import Boot
@@ -274,6 +276,55 @@ class Memory(MemoryInterface):
         note = review.put_in_quarantine(self._context, key, scope, expected)
         self._update_rendered_files()
         return note
+
+    # --- relations -----------------------------------------------------------------------------------------------
+
+    def relate(self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None) -> Related:
+        from holdfast.verbs import relations
+
+        self._context.require_enabled()
+        return self._related(relations.relate(self._context, key, kind, target, scope=scope, target_scope=target_scope))
+
+    def unrelate(
+        self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None
+    ) -> Related:
+        from holdfast.verbs import relations
+
+        self._context.require_enabled()
+        return self._related(relations.unrelate(self._context, key, kind, target, scope=scope, target_scope=target_scope))
+
+    def relations(
+        self, key: str | None = None, *, scope: str | Scope | None = None, status: str | None = None, everywhere: bool = False
+    ) -> List[Relation]:
+        from holdfast.verbs import relations
+
+        return relations.list_relations(self._context, key, scope=scope, status=status, everywhere=everywhere)
+
+    def accept_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        return self._decide_relation(key, kind, target, accept=True, scope=scope, target_scope=target_scope)
+
+    def reject_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        return self._decide_relation(key, kind, target, accept=False, scope=scope, target_scope=target_scope)
+
+    def _decide_relation(
+        self, key: str, kind: str, target: str, *, accept: bool, scope: str | Scope | None, target_scope: str | Scope | None
+    ) -> Related:
+        from holdfast.verbs import relations
+
+        self._context.require_enabled()
+        return self._related(
+            relations.decide(self._context, key, kind, target, accept=accept, scope=scope, target_scope=target_scope)
+        )
+
+    def _related(self, related: Related) -> Related:
+        """Update the files that show a briefing if another note is current now."""
+        if related.action != "unchanged" and related.relation.kind == "supersedes":
+            self._update_rendered_files()
+        return related
 
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         from holdfast.verbs import trace

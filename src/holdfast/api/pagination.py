@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from holdfast.api.memory import context_of
 from holdfast.errors import NotFound, UsageError
-from holdfast.models import Fact, Note, Receipt, Scope, Source, TrashedNote, Version, parse_tags
+from holdfast.models import Fact, Note, Receipt, Relation, Scope, Source, TrashedNote, Version, parse_tags
 from holdfast.safety import validate
 from holdfast.verbs import facts as fact_verbs
 
@@ -157,6 +157,21 @@ def subjects_page(
         raise UsageError("the cursor is not valid", _FIX)
     found = fact_verbs.list_subjects(context_of(memory), contains=contains, scope=scope, after=last, most=limit + 1)
     return _cut_page(found, limit, lambda one: _encode_cursor(one.subject))
+
+
+def relations_page(
+    memory: Memory, limit: int, cursor: str = "", *, key: str | None = None, scope: str | None = None,
+    status: str | None = None, everywhere: bool = False,
+) -> tuple[list[Relation], str | None]:  # fmt: skip
+    """Return a page of `Memory.relations`, the oldest first. The cursor is where the last relation is in that order."""
+    after = tuple(_decode_cursor(cursor, 6)) if cursor else ()
+    every = memory.relations(key, scope=scope, status=status, everywhere=everywhere)
+    rest = sorted([one for one in every if _relation_order(one) > after], key=_relation_order)
+    return _cut_page(rest, limit, lambda one: _encode_cursor(*_relation_order(one)))
+
+
+def _relation_order(one: Relation) -> tuple[str, ...]:
+    return one.time, one.kind, one.scope.folder, one.key, one.target_scope.folder, one.target
 
 
 def receipts_page(memory: Memory, limit: int, cursor: str = "") -> tuple[list[Receipt], str | None]:

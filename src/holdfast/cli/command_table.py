@@ -125,6 +125,21 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
     )),
     ("Facts", (
         Command(
+            "relate", "relations:relate", "State, remove or list relations between notes",
+            args=(
+                _KEY, Arg("KIND", "Kind: relates_to, contradicts or supersedes", required=False),
+                Arg("TARGET", "Key of the other note", required=False, completion="keys"),
+            ),
+            options=(
+                Option("--list", "", "Show the relations of the note"), Option("--remove", "", "Remove the relation"),
+                Option("--scope", "SCOPE", "Scope of the note, if its key exists in several", choices="SCOPES"),
+                Option(
+                    "--target-scope", "SCOPE", "Scope of the other note [default: the scope of the note]", choices="SCOPES"
+                ),
+            ),
+            example="holdfast relate deploys supersedes old-deploys",
+        ),
+        Command(
             "fact", "facts:fact", "Store a dated fact; the previous value is closed, not deleted",
             args=(
                 Arg("SUBJECT", "Subject of the fact"), Arg("LABEL", "Property, such as status"),
@@ -303,26 +318,11 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             "boot", "files:boot", "Print the files that an agent with a continuity tree reads at its start",
             options=(
                 Option("--cap", "N", "Maximum number of characters, 1500 to 9000 [default: 6000]", is_integer=True),
+                Option("--keep-unread", "", "Do not mark the messages of the operator as read"),
                 _TREE_SCOPE,
             ),
             example="holdfast boot --cap 3000",
         ),
-    )),
-    ("Agents", (
-        Command(
-            "install", "install:install", "Connect a coding agent to this memory; shows the changes and asks first",
-            args=(Arg("CLIENT", "Name of the client [default: all that are found]", required=False, completion="clients"),),
-            options=(
-                _YES, Option("--dry-run", "", "Show the changes and make none"), _DIFF,
-                Option("--print", "", "Print the configuration to paste, and the file it belongs in"),
-                Option("--auto-memory", "", "Also redirect the client's own memory files to this project's folder in the home"),
-                Option("--gateway", "", "Also install the skill update-memory, even if no gateway or store is configured"),
-            ),
-                Option("--keep-unread", "", "Do not mark the messages of the operator as read"),
-            example="holdfast install --dry-run",
-        ),
-        Command(
-            "uninstall", "install:uninstall", "Disconnect a coding agent and restore its files",
         Command(
             "operator send", "operator:send", "Send a message to an agent as its operator, or to the operator",
             args=(Arg("TEXT", "Text, or - to read it from stdin"),),
@@ -347,6 +347,21 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             args=(Arg("ID", "ID of a message", required=False),), options=(_READ_SCOPE,),
             example="holdfast operator read --agent reviewer",
         ),
+    )),
+    ("Agents", (
+        Command(
+            "install", "install:install", "Connect a coding agent to this memory; shows the changes and asks first",
+            args=(Arg("CLIENT", "Name of the client [default: all that are found]", required=False, completion="clients"),),
+            options=(
+                _YES, Option("--dry-run", "", "Show the changes and make none"), _DIFF,
+                Option("--print", "", "Print the configuration to paste, and the file it belongs in"),
+                Option("--auto-memory", "", "Also redirect the client's own memory files to this project's folder in the home"),
+                Option("--gateway", "", "Also install the skill update-memory, even if no gateway or store is configured"),
+            ),
+            example="holdfast install --dry-run",
+        ),
+        Command(
+            "uninstall", "install:uninstall", "Disconnect a coding agent and restore its files",
             args=(Arg("CLIENT", "Name of the client [default: all installed]", required=False, completion="clients"),),
             options=(
                 _YES, Option("--dry-run", "", "Show the changes and make none"), _DIFF,
@@ -553,10 +568,14 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             example="holdfast status",
         ),
         Command(
-            "review", "review:review", "Approve, reject or edit notes in quarantine",
+            "review", "review:review", "Approve, reject or edit notes in quarantine, and relations that agents propose",
             options=(
-                Option("--approve", "KEY", "Approve this note; agents are shown it from now on"),
-                Option("--reject", "KEY", "Reject this note and move it to the trash"),
+                Option(
+                    "--approve", "KEY",
+                    "Approve this note; agents are shown it from now on. A relation is named by `KEY KIND TARGET`",
+                ),
+                Option("--reject", "KEY", "Reject this note and move it to the trash, or reject this relation"),
+                Option("--relations", "", "Show only the proposed relations"),
                 Option("--undo", "KEY", "Undo an approval or a rejection"), _READ_SCOPE,
                 Option("--everywhere", "", "Include every agent, project and session of the home"),
             ), example="holdfast review",
@@ -711,6 +730,7 @@ COMMAND_GROUPS = {  # the first word of two-word commands, and the summary of th
     "audit": "Read the audit log of the gateway",
     "project": "Manage projects",
     "done": "Show work that agents recorded",
+    "operator": "Exchange messages with agents",
     "bench": "Run benchmarks",
 }
 
@@ -718,4 +738,3 @@ COMMAND_GROUPS = {  # the first word of two-word commands, and the summary of th
 def find_command(name: str) -> Command | None:
     """Return the command of that name, including commands that help does not list."""
     return COMMANDS.get(name) or next((command for command in _HIDDEN_COMMANDS if command.name == name), None)
-    "operator": "Exchange messages with agents",

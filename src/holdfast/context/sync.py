@@ -75,7 +75,18 @@ class ListingWriter:
             notes = self._index.read_listed_notes(new_ids) if new_ids else []
             if self._index.generation() != generation:
                 raise IndexReset("the index was replaced")
-            return self._listing.write(scope, total or 0, files, notes)
+            superseded = self._find_superseded(scope) if files else {}
+            return self._listing.write(scope, total or 0, files, notes, superseded)
+
+    def _find_superseded(self, scope: Scope) -> dict[str, str]:
+        """Return the keys of the notes that a note of the same scope superseded, each with the key of the current note."""
+        if not self._index.has_relations():
+            return {}
+        from holdfast.base import dates
+        from holdfast.context.superseded import find_paths
+
+        found = find_paths(self._index, (scope.folder,), dates.now())
+        return {path.rpartition("/")[2].removesuffix(".md"): row.key for path, row in found.items()}
 
 
 class Sync:

@@ -244,6 +244,16 @@ def _find_code_rows(rows: list[str]) -> set[int]:
     return code_rows
 
 
+def find_mentions(text: str, subject: str) -> list[str]:
+    """Return the names that a text links outside its facts and code blocks, each once; not its own subject."""
+    rows = text.split("\n")
+    linking = [number for number, row in enumerate(rows) if "[[" in row]
+    skipped = _find_code_rows(rows) | {line.line for line in find_fact_lines(text)} if linking else set()
+    names = [name.strip() for number in linking if number not in skipped for name in _LINK.findall(rows[number])]
+    by_folded = {normalize_name(name): name for name in reversed(names)}  # the first spelling counts
+    return [name for folded, name in sorted(by_folded.items()) if folded and folded != normalize_name(subject)]
+
+
 def has_prose(text: str) -> bool:
     """Return whether a text has more than headings and dated lines with a label and a value."""
     return any(row.strip() and not row.startswith("#") and not _is_statement(row) for row in text.split("\n"))

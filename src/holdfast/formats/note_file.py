@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.formats.frontmatter import Fields
+    from holdfast.formats.relations import StatedRelation
 
     T = TypeVar("T")
 
@@ -86,6 +87,7 @@ class NoteHeader(Record):
     name: str = ""  # the platform key that it was stored under; whether it fits the file's key is not checked here
     approved: tuple[str, str] | None = None  # when a person approved it, and the digest of the text they read
     older: Older | None = None
+    relations: tuple[StatedRelation, ...] = ()
 
     @property
     def trust(self) -> str:
@@ -278,6 +280,7 @@ def _update_fields(header: NoteHeader, fields: Fields, newline: str) -> Fields:
         "pinned": "true" if header.pinned else "",
         "restored": header.restored,
         "older": _format_older(header.older),
+        "relations": _format_relations(header.relations),
     }
     kept: list[tuple[str, str]] = []
     for name, raw in fields:
@@ -330,6 +333,14 @@ def _format_older(older: Older | None) -> str:
     if older is None:
         return ""
     return frontmatter.format_value({"versions": str(older.versions), "bytes": str(older.bytes), "file": older.file})
+
+
+def _format_relations(relations: tuple[StatedRelation, ...]) -> str:
+    if not relations:
+        return ""
+    from holdfast.formats.relations import format_relations
+
+    return format_relations(relations)
 
 
 def _format_metadata(version: Version) -> str:
@@ -417,6 +428,12 @@ def _parse_older(value: Any) -> Older:
     raise ValueError("must be {versions: ..., bytes: ..., file: ...}")
 
 
+def _parse_relations(value: Any) -> tuple[StatedRelation, ...]:
+    from holdfast.formats.relations import parse_relations  # most notes have none
+
+    return parse_relations(value)
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16
 
@@ -474,4 +491,5 @@ _PARSERS = {
     "pinned": _parse_flag,
     "restored": _parse_timestamp,
     "older": _parse_older,
+    "relations": _parse_relations,
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.formats.history_file import OlderVersion
     from holdfast.formats.note_file import Older
+    from holdfast.formats.relations import StatedRelation
 
 
 class ParsedNote(Record):
@@ -201,6 +202,12 @@ def lower_trust(parsed: ParsedNote, trust: str) -> ParsedNote:
     least = least_trusted(source.trusted, trust)
     source = source.replace(trust=least if least != source.origin else None)
     return _replace_header(parsed, parsed.header.replace(source=source, approved=None))
+
+
+def state_relations(parsed: ParsedNote, relations: tuple[StatedRelation, ...], new_id: str) -> ParsedNote:
+    """Return the note with these relations; it gets an id if it has none."""
+    header = parsed.header
+    return _replace_header(parsed, header.replace(relations=relations, id=header.id or new_id))
 
 
 def move_to_history(parsed: ParsedNote, kept: int, older: Older) -> ParsedNote:

@@ -14,11 +14,13 @@ from holdfast.models import Fact, Scope, Source, Version
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from holdfast.base.ids import FileId
+    from holdfast.formats.relations import StatedRelation
     from holdfast.formats.versions import ParsedNote
 
 _COMMENT = pattern(r"(?s)<!--.*?-->")
 _HEADING = pattern(r"(?m)^#{1,6} ")
 _SECTION_LINES = 40
+_MAX_MENTIONS = 500  # names that a text links outside its facts
 
 
 class Passage(Record):
@@ -75,6 +77,8 @@ class IndexEntry(Record):
     history_bytes: int = 0  # of a note: in its history files
     is_partial: bool = False  # of a note: it has only the newest versions
     platform_key: str | None = None  # of a note: the key that a platform stored it under
+    relations: tuple[StatedRelation, ...] = ()  # of a note, to other notes
+    mentions: tuple[str, ...] = ()  # names that the text links outside its facts
 
 
 def note_entry(
@@ -129,6 +133,8 @@ def note_entry(
         history_bytes=header.older.bytes if header.older else 0,
         is_partial=(newest_only and len(past) < parsed.past_count) or (older is None and counted > 0),
         platform_key=platform_key,
+        relations=header.relations,
+        mentions=_find_mentions(text, title),
     )
 
 
@@ -178,6 +184,7 @@ def file_entry(scope: str, name: str, data: bytes, file_id: FileId, modified: in
         passages=tuple(passages),
         facts=facts,
         prose=bool(facts) and _has_prose(note_file.parse(text).body if text.startswith("---") else text),
+        mentions=_find_mentions(text, title),
     )
 
 
@@ -280,6 +287,14 @@ def _find_facts(text: str, title: str, scope: str, *, path: str, first_line: int
     from holdfast.formats.facts import parse_facts
 
     return tuple(parse_facts(text, title, Scope.of_folder(scope), path, first_line))
+
+
+def _find_mentions(text: str, title: str) -> tuple[str, ...]:
+    if "[[" not in text:
+        return ()
+    from holdfast.formats.facts import find_mentions
+
+    return tuple(find_mentions(text, title)[:_MAX_MENTIONS])
 
 
 def _has_prose(text: str) -> bool:

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
         QuarantinedText,
         StatingPassage,
         SubjectRow,
+        Superseding,
         Totals,
     )
     from holdfast.index.vectors import FoundVectors, Model, WaitingPassage
-    from holdfast.models import Fact, Note, Progress
+    from holdfast.models import Fact, Note, Progress, Relation
 
 
 class VectorIndex(Protocol):
@@ -235,6 +236,26 @@ class Index(Protocol):
 
     def find_exposed_notes(self, scopes: tuple[str, ...]) -> frozenset[str]:
         """Return the paths of the notes that seem to hold a secret."""
+
+    # --- relations ------------------------------------------------------------------------------------------------------------
+
+    def has_relations(self) -> bool:
+        """Return whether any note states a relation."""
+
+    def find_superseding(self, docs: Iterable[int], scopes: tuple[str, ...], now: str) -> list[Superseding]:
+        """Return the current notes of some scopes that superseded one of these (by their rows); not those in quarantine."""
+
+    def list_superseded(self, scopes: tuple[str, ...], now: str) -> dict[int, str]:
+        """Return the paths of the valid notes of some scopes that a note supersedes, whether that is current or not, by row."""
+
+    def list_relations(self, scopes: tuple[str, ...], *, note: Note | None = None, status: str | None = None) -> list[Relation]:
+        """Return the relations between notes of some scopes; those of one note, in either direction, if it is given."""
+
+    def find_relation_sources(self, targets: Iterable[str]) -> list[tuple[str, str, str]]:
+        """Return scope, part and name of the notes that state a relation to one of these: ids, or scopes and keys."""
+
+    def list_mentions(self, scopes: tuple[str, ...]) -> list[Fact]:
+        """Return the links in notes and files that are not in a fact, as facts without a date."""
 
     # --- facts ----------------------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from holdfast.index.results import (
     FoundPassage,
     IndexedFile,
     LabelledFact,
+    MentionRow,
     NoteLocation,
     NoteRow,
     Outline,
@@ -32,16 +33,19 @@ from holdfast.index.results import (
     PassageText,
     PieceRow,
     QuarantinedText,
+    RelationRow,
     StatedFactRow,
     StatementRow,
     StatingPassage,
     SubjectRow,
+    Superseding,
     Totals,
     decode_links,
     decode_source,
     decode_tags,
+    relation_path,
 )
-from holdfast.models import Fact, Note, Progress
+from holdfast.models import Fact, Note, Progress, Relation
 from holdfast.sqlite import DatabaseReset
 
 TYPE_CHECKING = False
@@ -252,6 +256,41 @@ class IndexQueries:
     def find_exposed_notes(self, scopes: tuple[str, ...]) -> frozenset[str]:
         """Return the paths of the notes that seem to hold a secret."""
         return frozenset([path for (path,) in self._rows("exposed_notes", scopes=scopes)])
+
+    # --- relations ------------------------------------------------------------------------------------------------------------
+
+    def has_relations(self) -> bool:
+        """Return whether any note states a relation."""
+        return self._row("any_relation") is not None
+
+    def find_superseding(self, docs: Iterable[int], scopes: tuple[str, ...], now: str) -> list[Superseding]:
+        """Return the current notes of some scopes that superseded one of these; not those in quarantine."""
+        rows = self._rows("superseding", docs=[*docs], scopes=scopes, now=now, quarantine=self._quarantine)
+        return [Superseding(*row) for row in rows]
+
+    def list_superseded(self, scopes: tuple[str, ...], now: str) -> dict[int, str]:
+        """Return the paths of the valid notes of some scopes that a note supersedes, whether that is current or not, by row."""
+        if not self.has_relations():
+            return {}
+        return dict(self._rows("superseded", scopes=scopes, now=now, quarantine=self._quarantine))
+
+    def list_relations(self, scopes: tuple[str, ...], *, note: Note | None = None, status: str | None = None) -> list[Relation]:
+        """Return the relations between notes of some scopes; those of one note, in either direction, if it is given."""
+        of_note = {"targets": None, "scope": "", "name": ""}
+        if note is not None:
+            path = relation_path(note.scope.folder, note.key)
+            of_note = {"targets": [one for one in (note.id, path) if one], "scope": note.scope.folder, "name": f"{note.key}.md"}
+        rows = self._rows("relations", scopes=scopes, status=status, **of_note)
+        return [RelationRow(*row).to_relation() for row in rows]
+
+    def find_relation_sources(self, targets: Iterable[str]) -> list[tuple[str, str, str]]:
+        """Return scope, part and name of the notes that state a relation to one of these: ids, or scopes and keys."""
+        return self._rows("relation_sources", targets=[*targets]) if self.has_relations() else []
+
+    def list_mentions(self, scopes: tuple[str, ...]) -> list[Fact]:
+        """Return the links in notes and files that are not in a fact, as facts without a date."""
+        rows = self._rows("mentions", scopes=scopes, quarantine=self._quarantine)
+        return [fact for row in rows for fact in MentionRow(*row).to_facts()]
 
     # --- facts ----------------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.base.ids import FileId, unsigned
 from holdfast.base.record import Record
-from holdfast.models import Fact, Note, Scope, Source
+from holdfast.models import MENTIONS, Fact, Note, Relation, Scope, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,6 +201,64 @@ class LabelledFact(Record):
     subject: str
     value: str
     links: tuple[str, ...]
+
+
+class RelationRow(Record):
+    """A relation between two notes that are both there."""
+
+    kind: str
+    status: str
+    origin: str
+    stated: str
+    scope: str
+    key: str
+    note_id: str
+    target_scope: str
+    target: str
+    target_id: str
+
+    def to_relation(self) -> Relation:
+        """Return the relation."""
+        return Relation(
+            kind=self.kind, status=self.status, origin=self.origin, time=self.stated, scope=Scope.of_folder(self.scope),
+            key=self.key, id=self.note_id, target_scope=Scope.of_folder(self.target_scope), target=self.target,
+            target_id=self.target_id,
+        )  # fmt: skip
+
+
+class Superseding(Record):
+    """A note that is current and superseded another one."""
+
+    superseded: int  # the other note's row
+    doc: int
+    note_id: str
+    key: str
+    scope: str
+    part: str
+    stated: str
+    passage: int  # its current text
+
+
+class MentionRow(Record):
+    """The names that a note or file links outside its facts."""
+
+    scope: str
+    part: str
+    name: str
+    title: str
+    mentions: str
+    quarantined: int
+
+    def to_facts(self) -> list[Fact]:
+        """Return each link as a fact without a date."""
+        return [
+            Fact(
+                subject=self.title, label=MENTIONS, value=f"[[{name}]]", valid_from="", links=(name,),
+                scope=Scope.of_folder(self.scope), path=f"{self.scope}/{self.part}/{self.name}",
+                quarantined=bool(self.quarantined), archived=self.part == "archive",
+            )
+            for name in decode_links(self.mentions)
+        ]  # fmt: skip
 
 
 class SubjectRow(Record):
@@ -442,6 +500,11 @@ def decode_source(column: str) -> Source:
         made_from=made_from,
         trust=trust or None,
     )
+
+
+def relation_path(scope: str, key: str) -> str:
+    """Return how the target of a relation is kept if it is named by its key: an id contains no slash."""
+    return f"{scope}/{key}"
 
 
 def decode_links(column: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.base.ids import signed
 from holdfast.formats.facts import normalize_name
-from holdfast.index.results import encode_source, encode_tags
+from holdfast.index.results import encode_source, encode_tags, relation_path
 from holdfast.index.tokenizer import index_terms
 
 TYPE_CHECKING = False
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from holdfast.base.ids import FileId
+    from holdfast.formats.relations import StatedRelation
     from holdfast.index.entries import IndexEntry, Passage
     from holdfast.index.results import IndexedFile
     from holdfast.models import Fact
@@ -83,6 +84,7 @@ def doc_fields(id: int, entry: IndexEntry, folder: int, mix: int) -> dict[str, A
         "versions": entry.versions, "trust": entry.trust, "exposed": entry.exposed, "facts": len(entry.facts),
         "prose": entry.prose, "platform_key": entry.platform_key, "problem": entry.problem, "ino": signed(ino),
         "ctime": ctime, "size": size, "agent": find_owner(entry), "bytes": size + entry.history_bytes,
+        "relations": len(entry.relations), "mentions": "\n".join(entry.mentions),
     }  # fmt: skip
 
 
@@ -90,6 +92,14 @@ def find_owner(entry: IndexEntry) -> str:
     """Return the agent whose quota a file counts for: the one that wrote it last, or the one that its scope belongs to."""
     kind, _, name = entry.scope.partition("/")
     return entry.source.agent or (name if kind == "agents" else "")
+
+
+def relation_fields(doc: int, scope: str, relation: StatedRelation) -> dict[str, Any]:
+    """Return the columns of a relation; `target` is the id of a note, or the folder of the scope and a key."""
+    return {
+        "doc": doc, "kind": relation.kind, "target": relation.target_id or relation_path(scope, relation.target),
+        "status": relation.status, "origin": relation.origin, "stated": relation.time,
+    }  # fmt: skip
 
 
 def fact_fields(doc: int, fact: Fact) -> dict[str, Any]:

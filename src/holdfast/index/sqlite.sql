@@ -41,6 +41,12 @@ a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.
 p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from, d.id, d.kind, d.name,
   d.key, d.note_id, d.versions, f.scope, f.part, p.turn, p.speaker, p.offset, p.words, {quarantined}
 
+-- name: {target_docs}
+SELECT x.id FROM doc x WHERE x.note_id = r.target AND x.note_id <> '' AND x.kind = 'note'
+UNION ALL SELECT x.id FROM folder y JOIN doc x ON x.folder = y.id  -- by its key: in the same scope
+  WHERE y.scope = f.scope AND y.part = 'notes' AND x.kind = 'note'
+    AND instr(r.target, '/') > 0 AND x.name = substr(r.target, length(f.scope) + 2) || '.md'
+
 -- name: schema
 CREATE TABLE folder (
   id          INTEGER PRIMARY KEY,
@@ -85,11 +91,15 @@ CREATE TABLE doc (
   prose      INTEGER NOT NULL,             -- and whether it says more than these
   agent      TEXT NOT NULL,                -- whose quota it counts for; '' for none,
   bytes      INTEGER NOT NULL,             -- and with how many bytes: of the file and its history files
+  relations  INTEGER NOT NULL,             -- how many it states,
+  mentions   TEXT NOT NULL,                -- and the names that its text links outside its facts, a line each
   sum        INTEGER NOT NULL,             -- of this row, to tell if it is still what was written
   UNIQUE (folder, name)
 );
 CREATE INDEX doc_newest ON doc (folder, pinned, updated, note_id);
 CREATE INDEX doc_over ON doc (folder, valid_to) WHERE valid_to IS NOT NULL;
+CREATE INDEX doc_id ON doc (note_id) WHERE note_id <> '';
+CREATE INDEX doc_mentions ON doc (folder) WHERE mentions <> '';
 CREATE INDEX doc_exposed ON doc (folder) WHERE exposed = 1;
 CREATE INDEX doc_doubted ON doc (trust)   -- NOT IN would make a table of the three for every doc that is added
   WHERE trust <> '' AND trust <> 'user' AND trust <> 'agent';
@@ -160,6 +170,18 @@ CREATE TABLE fact (
 CREATE INDEX fact_doc ON fact (doc);
 CREATE INDEX fact_about ON fact (about, named, doc);
 CREATE INDEX fact_named ON fact (named);
+CREATE TABLE relation (                    -- what notes say about other notes
+  id     INTEGER PRIMARY KEY,
+  doc    INTEGER NOT NULL,
+  kind   TEXT NOT NULL,
+  target TEXT NOT NULL,                    -- the id of a note, or a scope's folder and a key
+  status TEXT NOT NULL,
+  origin TEXT NOT NULL,
+  stated TEXT NOT NULL,                    -- when
+  sum    INTEGER NOT NULL                  -- of this row
+);
+CREATE INDEX relation_doc ON relation (doc);
+CREATE INDEX relation_target ON relation (target);
 CREATE VIRTUAL TABLE now USING fts5 (place, names, text, content='', contentless_delete=1,
   tokenize="ascii tokenchars '_'");
 CREATE VIRTUAL TABLE past USING fts5 (place, names, text, content='', contentless_delete=1,
@@ -239,17 +261,18 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder;
 -- name: add_doc
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, facts, prose,
-  agent, bytes, platform_key, sum)
+  agent, bytes, platform_key, relations, mentions, sum)
 VALUES (:id, :folder, :name, :ino, :ctime, :size, :mix, :digest, :kind, :key, :note_id, :title, :type, :tags, :created, :updated,
   :source, :valid_from, :valid_to, :pinned, :touched, :first_line, :last_line, :versions, :problem, :trust, :exposed, :facts,
-  :prose, :agent, :bytes, :platform_key, :sum);
+  :prose, :agent, :bytes, :platform_key, :relations, :mentions, :sum);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino, ctime = :ctime, size = :size, mix = :mix, digest = :digest, kind = :kind, key = :key,
   note_id = :note_id, title = :title, type = :type, tags = :tags, created = :created, updated = :updated, source = :source,
   valid_from = :valid_from, valid_to = :valid_to, pinned = :pinned, touched = :touched, first_line = :first_line,
   last_line = :last_line, versions = :versions, problem = :problem, trust = :trust,
-  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, platform_key = :platform_key, sum = :sum
+  exposed = :exposed, facts = :facts, prose = :prose, agent = :agent, bytes = :bytes, platform_key = :platform_key, relations = :relations,
+  mentions = :mentions, sum = :sum
 WHERE id = :id;
 
 -- name: drop_doc
@@ -297,6 +320,13 @@ VALUES (:doc, :subject, :label, :value, :about, :named, :valid_from, :valid_to, 
 
 -- name: drop_facts
 DELETE FROM fact WHERE doc = :doc;
+
+-- name: add_relation
+INSERT INTO relation (doc, kind, target, status, origin, stated, sum)
+VALUES (:doc, :kind, :target, :status, :origin, :stated, :sum);
+
+-- name: drop_relations
+DELETE FROM relation WHERE doc = :doc;
 
 -- name: match_now
 SELECT rowid, rank FROM now WHERE now MATCH :query ORDER BY rank LIMIT :pool;
@@ -552,6 +582,50 @@ WHERE (a.about IN (SELECT value FROM json_each(:names)) OR a.named IN (SELECT va
   AND {in_scopes} AND {in_parts}
 ORDER BY a.about IN (SELECT value FROM json_each(:names)) DESC, p.id DESC LIMIT :most;
 
+-- name: any_relation
+SELECT 1 FROM relation LIMIT 1;
+
+-- name: superseding
+SELECT t.id, d.id, d.note_id, d.key, f.scope, f.part, r.stated, p.id  -- of the notes of these docs, what superseded them
+FROM json_each(:docs) j CROSS JOIN doc t ON t.id = j.value CROSS JOIN folder g ON g.id = t.folder
+  CROSS JOIN relation r ON r.target IN (t.note_id, g.scope || '/' || t.key)
+  CROSS JOIN doc d ON d.id = r.doc CROSS JOIN folder f ON f.id = d.folder
+  CROSS JOIN passage p ON p.doc = d.id AND p.past = 0
+WHERE t.kind = 'note' AND r.kind = 'supersedes' AND r.status = 'accepted' AND d.id <> t.id
+  AND {in_scopes} AND f.part IN ('notes', 'archive') AND {not_superseded} AND NOT ({quarantined})
+  AND (d.valid_from IS NULL OR d.valid_from <= :now) AND (d.valid_to IS NULL OR d.valid_to > :now);
+
+-- name: superseded
+SELECT DISTINCT t.id, g.scope || '/' || g.part || '/' || t.name  -- the notes of these scopes that others superseded
+FROM relation r CROSS JOIN doc d ON d.id = r.doc CROSS JOIN folder f ON f.id = d.folder
+  CROSS JOIN doc t ON t.id IN ({target_docs}) CROSS JOIN folder g ON g.id = t.folder
+WHERE r.kind = 'supersedes' AND r.status = 'accepted' AND {in_scopes}
+  AND g.scope IN (SELECT value FROM json_each(:scopes)) AND g.part = 'notes'
+  AND (t.valid_to IS NULL OR t.valid_to > :now) AND t.trust NOT IN (SELECT value FROM json_each(:quarantine));
+
+-- name: relations
+SELECT r.kind, r.status, r.origin, r.stated, f.scope, d.key, d.note_id, g.scope, t.key, t.note_id
+FROM relation r CROSS JOIN doc d ON d.id = r.doc CROSS JOIN folder f ON f.id = d.folder
+  CROSS JOIN doc t ON t.id IN ({target_docs}) CROSS JOIN folder g ON g.id = t.folder
+WHERE {in_scopes} AND g.scope IN (SELECT value FROM json_each(:scopes)) AND d.id <> t.id
+  AND f.part IN ('notes', 'archive') AND g.part IN ('notes', 'archive') AND {not_superseded}
+  AND (:status IS NULL OR r.status = :status)
+  AND (:targets IS NULL OR r.id IN (       -- those of one note, by either end
+    SELECT x.id FROM relation x WHERE x.target IN (SELECT value FROM json_each(:targets))
+    UNION SELECT x.id FROM folder y JOIN doc z ON z.folder = y.id JOIN relation x ON x.doc = z.id
+      WHERE y.scope = :scope AND y.part = 'notes' AND z.name = :name))
+ORDER BY r.stated, r.kind, f.scope, d.key, g.scope, t.key;
+
+-- name: relation_sources
+SELECT DISTINCT f.scope, f.part, d.name FROM relation r JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
+WHERE r.target IN (SELECT value FROM json_each(:targets));
+
+-- name: mentions
+SELECT f.scope, f.part, d.name, d.title, d.mentions, {quarantined}
+FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND d.mentions <> '' AND {not_superseded}
+ORDER BY f.scope, f.part, d.name;
+
 -- name: file_counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0), coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id ORDER BY f.scope, f.part;
@@ -612,6 +686,12 @@ SELECT passage.*, doc.folder AS of_folder FROM passage LEFT JOIN doc ON doc.id =
 
 -- name: fact_rows
 SELECT doc, subject, label, value, about, named, valid_from, valid_to, retired_by, links, line, sum FROM fact;
+
+-- name: relation_rows
+SELECT doc, kind, target, status, origin, stated, sum FROM relation;
+
+-- name: relation_counts
+SELECT id, relations FROM doc WHERE relations > 0;
 
 -- name: piece_rows
 SELECT * FROM piece;

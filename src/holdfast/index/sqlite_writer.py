@@ -20,8 +20,8 @@ from holdfast.index.rows import (
     first_replaced,
     passage_fields,
     plan_update,
+    relation_fields,
 )
-from holdfast.models import Fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Change:
         self._passages: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
+        self._relations: list[dict[str, Any]] = []
 
     def put(self, entry: IndexEntry, replaced: FileId | None) -> None:
         """Index a file; `replaced` is the id of the file before it, if the writer knows it."""
@@ -61,13 +62,13 @@ class Change:
             self._folders.mix(folder, mix)
             id = self._next_doc()
             self._docs.append(doc_fields(id, entry, folder, mix))
-            self._add(id, folder, entry.passages, entry.facts)
+            self._add(id, folder, entry.passages, entry)
             return
         if plan != APPEND:
             self._folders.shrink(folder, *self._remove_passages(known.id, first_replaced(plan, entry, known)))
         self._db.execute(self._sql["change_doc"], _add_sums([doc_fields(known.id, entry, folder, mix)])[0])
         self._folders.mix(folder, known.mix ^ mix)
-        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry.facts)
+        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry)
 
     def remove(self, scope: str, part: str, name: str) -> bool:
         """Remove a file from the index; return whether it was indexed."""
@@ -89,6 +90,7 @@ class Change:
             ("add_past", [row for row in self._passages if row["past"]]),
             ("add_fact", _add_sums(self._facts)),
             ("add_made", self._made),
+            ("add_relation", _add_sums(self._relations)),
         ):
             if rows:
                 self._db.executemany(self._sql[statement], map(_inserted[self._sql[statement]], rows))
@@ -98,7 +100,7 @@ class Change:
         row: Any = self._db.execute(self._sql["indexed_file"], {"folder": folder, "name": name}).fetchone()
         return IndexedFile(*row) if row else None
 
-    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
+    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], entry: IndexEntry) -> None:
         for passage in passages:
             fields = passage_fields(self._next_passage(), doc, passage)
             fields["folder_term"] = folder_term(folder)
@@ -107,7 +109,8 @@ class Change:
                 self._made.extend([{"passage": fields["id"], "what": source} for source in passage.source.made_from])
             if not passage.past:
                 self._folders.grow(folder, fields["words"])
-        self._facts.extend([fact_fields(doc, fact) for fact in facts])
+        self._facts.extend([fact_fields(doc, fact) for fact in entry.facts])
+        self._relations.extend([relation_fields(doc, entry.scope, relation) for relation in entry.relations])
 
     def _next_doc(self) -> int:
         return self._next_id(0)
@@ -136,6 +139,7 @@ class Change:
         for statement in ("drop_now", "drop_past", "drop_pieces", "drop_made", "drop_passages"):
             self._db.execute(self._sql[statement], of)
         self._db.execute(self._sql["drop_facts"], {"doc": doc})
+        self._db.execute(self._sql["drop_relations"], {"doc": doc})
         return passages, words
 
 

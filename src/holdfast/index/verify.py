@@ -77,6 +77,13 @@ class _Check:
         for row in self._read("doc_rows"):
             if checksum(row) != row["sum"] or facts.pop(row["id"], 0) != row["facts"]:
                 return "the record of a file was changed"
+        relations: Counter[int] = Counter()
+        for row in self._read("relation_rows"):
+            relations[row["doc"]] += 1
+            if checksum(row) != row["sum"]:
+                return "a relation was changed"
+        if relations != Counter(dict(self._db.execute(self._sql["relation_counts"]))):
+            return "the relations of a note were changed"
         if facts or any(checksum(row) != row["sum"] for row in self._read("piece_rows")):
             return "a row was changed"
         return ""

@@ -137,13 +137,14 @@ class PostgresIndex(IndexQueries):
 
     def _prefetch(self, filter: SearchFilter) -> None:
         row = self._row("prefetch", scopes=filter.scopes, part=filter.part)
-        models, folders, stock, has_facts, has_transcripts = row
+        models, folders, stock, has_facts, has_relations, has_transcripts = row
         cache = self._database.cache
         assert cache is not None
         cache["models"] = [tuple(row) for row in models]
         cache["folders", filter.scopes, filter.part] = [FolderSize(*row) for row in folders]
         cache["stock", tuple([id for id, *_ in folders])] = [tuple(row) for row in stock]
         cache["has facts"] = has_facts
+        cache["has relations"] = has_relations
         cache["has transcripts"] = has_transcripts
 
     @contextmanager
@@ -200,8 +201,8 @@ class PostgresIndex(IndexQueries):
     def reset(self) -> None:
         """Delete the rows of the index; the next refresh fills it again."""
         statements = (
-            "lock_index", "lock_everything", "clear_mentions", "clear_vectors", "clear_parts", "clear_docs", "clear_folders",
-            "drop_orphaned_terms",
+            "lock_index", "lock_everything", "clear_mentions", "clear_vectors", "clear_parts", "clear_docs",
+            "clear_relations", "clear_folders", "drop_orphaned_terms",
         )  # fmt: skip
         with self._database.transaction() as db:
             for statement in statements:
@@ -287,6 +288,10 @@ class PostgresIndex(IndexQueries):
     def has_facts(self) -> bool:
         """Return whether any file states a fact."""
         return self._database.read_once("has facts", super().has_facts)
+
+    def has_relations(self) -> bool:
+        """Return whether any note states a relation."""
+        return self._database.read_once("has relations", super().has_relations)
 
     def find_adjacent_turns(self, ids: list[int]) -> list[int]:
         """Return these turns, and those before and after each, where people speak under their names."""

@@ -42,6 +42,12 @@ a.subject, a.label, a.value, a.valid_from, a.valid_to, a.retired_by, a.links, a.
 p.id, p.seq, p.past, p.first_line, p.last_line, p.type, p.tags, p.source, p.recorded, p.valid_from, d.id, d.kind, d.name,
   d.key, d.note_id, d.versions, f.scope, f.part, p.turn, p.speaker, p."offset", p.words, {quarantined}
 
+-- name: {target_docs}
+SELECT b.id FROM doc b WHERE b.note_id = r.target AND b.note_id <> '' AND b.kind = 'note'
+UNION ALL SELECT b.id FROM folder y JOIN doc b ON b.folder = y.id  -- by its key: in the same scope
+  WHERE y.scope = f.scope AND y.part = 'notes' AND b.kind = 'note'
+    AND strpos(r.target, '/') > 0 AND b.name = substr(r.target, length(f.scope) + 2) || '.md'
+
 -- name: folder_of
 SELECT id, fingerprint FROM folder WHERE scope = :scope::text AND part = :part::text;
 
@@ -92,11 +98,12 @@ SELECT name, ino, ctime, size FROM doc WHERE folder = :folder::bigint;
 -- name: add_docs
 INSERT INTO doc (id, folder, name, ino, ctime, size, mix, digest, kind, key, note_id, title, type, tags, created, updated,
   source, valid_from, valid_to, pinned, touched, first_line, last_line, versions, problem, trust, exposed, prose,
-  agent, bytes, platform_key)
+  agent, bytes, platform_key, mentions)
 SELECT * FROM json_to_recordset(:rows::json) AS r (id bigint, folder bigint, name text, ino bigint, ctime bigint, size bigint,
   mix bigint, digest text, kind text, key text, note_id text, title text, type text, tags text, created text, updated text,
   source text, valid_from text, valid_to text, pinned boolean, touched text, first_line bigint, last_line bigint,
-  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint, platform_key text);
+  versions bigint, problem text, trust text, exposed boolean, prose boolean, agent text, bytes bigint, platform_key text,
+  mentions text);
 
 -- name: change_doc
 UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint, mix = :mix::bigint, digest = :digest::text,
@@ -104,7 +111,8 @@ UPDATE doc SET ino = :ino::bigint, ctime = :ctime::bigint, size = :size::bigint,
   created = :created::text, updated = :updated::text, source = :source::text, valid_from = :valid_from::text,
   valid_to = :valid_to::text, pinned = :pinned::boolean, touched = :touched::text, first_line = :first_line::bigint,
   last_line = :last_line::bigint, versions = :versions::bigint, problem = :problem::text, trust = :trust::text,
-  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint, platform_key = :platform_key::text
+  exposed = :exposed::boolean, prose = :prose::boolean, agent = :agent::text, bytes = :bytes::bigint, platform_key = :platform_key::text,
+  mentions = :mentions::text
 WHERE id = :id::bigint;
 
 -- name: drop_docs
@@ -142,6 +150,14 @@ INSERT INTO made (folder, passage, number, what)
 SELECT r.folder, r.passage, r.number, r.what
 FROM json_to_recordset(:rows::json) AS r (folder bigint, passage bigint, number integer, what text)
 ON CONFLICT DO NOTHING;
+
+-- name: add_relations
+INSERT INTO relation (folder, doc, kind, target, status, origin, stated)
+SELECT * FROM json_to_recordset(:rows::json) AS r (folder bigint, doc bigint, kind text, target text, status text, origin text,
+  stated text);
+
+-- name: drop_relations
+DELETE FROM relation WHERE doc = ANY(:docs::bigint[]);
 
 -- name: drop_facts
 DELETE FROM fact WHERE doc = ANY(:docs::bigint[]);
@@ -186,6 +202,8 @@ SELECT (
   WHERE {in_scopes} AND {in_parts}
 ), EXISTS (
   SELECT 1 FROM fact a JOIN doc d ON d.id = a.doc JOIN folder f ON f.id = d.folder
+), EXISTS (
+  SELECT 1 FROM relation
 ), EXISTS (
   SELECT 1 FROM folder WHERE part = 'transcripts' AND passages > 0
 );
@@ -459,6 +477,50 @@ WHERE (a.about = ANY(:names::text[]) OR a.named = ANY(:names::text[]))
   AND {in_scopes} AND {in_parts}
 ORDER BY a.about = ANY(:names::text[]) DESC, p.id DESC LIMIT :most::bigint;
 
+-- name: any_relation
+SELECT 1 FROM relation LIMIT 1;
+
+-- name: superseding
+SELECT t.id, d.id, d.note_id, d.key, f.scope, f.part, r.stated, p.id  -- of the notes of these docs, what superseded them
+FROM unnest(:docs::bigint[]) AS j (doc) JOIN doc t ON t.id = j.doc JOIN folder g ON g.id = t.folder
+  JOIN relation r ON r.target = ANY(ARRAY[t.note_id, g.scope || '/' || t.key])
+  JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
+  JOIN passage p ON p.doc = d.id AND NOT p.past
+WHERE t.kind = 'note' AND r.kind = 'supersedes' AND r.status = 'accepted' AND d.id <> t.id
+  AND {in_scopes} AND f.part IN ('notes', 'archive') AND {not_superseded} AND NOT ({quarantined})
+  AND (d.valid_from IS NULL OR d.valid_from <= :now::text) AND (d.valid_to IS NULL OR d.valid_to > :now::text);
+
+-- name: superseded
+SELECT DISTINCT t.id, g.scope || '/' || g.part || '/' || t.name  -- the notes of these scopes that others superseded
+FROM relation r JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
+  CROSS JOIN LATERAL ({target_docs}) AS x (id) JOIN doc t ON t.id = x.id JOIN folder g ON g.id = t.folder
+WHERE r.kind = 'supersedes' AND r.status = 'accepted' AND {in_scopes}
+  AND g.scope = ANY(:scopes::text[]) AND g.part = 'notes'
+  AND (t.valid_to IS NULL OR t.valid_to > :now::text) AND NOT t.trust = ANY(:quarantine::text[]);
+
+-- name: relations
+SELECT r.kind, r.status, r.origin, r.stated, f.scope, d.key, d.note_id, g.scope, t.key, t.note_id
+FROM relation r JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
+  CROSS JOIN LATERAL ({target_docs}) AS x (id) JOIN doc t ON t.id = x.id JOIN folder g ON g.id = t.folder
+WHERE {in_scopes} AND g.scope = ANY(:scopes::text[]) AND d.id <> t.id
+  AND f.part IN ('notes', 'archive') AND g.part IN ('notes', 'archive') AND {not_superseded}
+  AND (:status::text IS NULL OR r.status = :status::text)
+  AND (:targets::text[] IS NULL OR r.id IN (  -- those of one note, by either end
+    SELECT o.id FROM relation o WHERE o.target = ANY(:targets::text[])
+    UNION SELECT o.id FROM folder y JOIN doc z ON z.folder = y.id JOIN relation o ON o.doc = z.id
+      WHERE y.scope = :scope::text AND y.part = 'notes' AND z.name = :name::text))
+ORDER BY r.stated, r.kind, f.scope, d.key, g.scope, t.key;
+
+-- name: relation_sources
+SELECT DISTINCT f.scope, f.part, d.name FROM relation r JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
+WHERE r.target = ANY(:targets::text[]);
+
+-- name: mentions
+SELECT f.scope, f.part, d.name, d.title, d.mentions, {quarantined}
+FROM folder f JOIN doc d ON d.folder = f.id
+WHERE {in_scopes} AND d.mentions <> '' AND {not_superseded}
+ORDER BY f.scope, f.part, d.name;
+
 -- name: file_counts
 SELECT f.scope, f.part, count(d.id), coalesce(sum(d.size), 0)::bigint, coalesce(max(d.updated), '')
 FROM folder f LEFT JOIN doc d ON d.folder = f.id GROUP BY f.id, f.scope, f.part ORDER BY f.scope, f.part;
@@ -589,6 +651,9 @@ WITH gone AS (
   DELETE FROM doc WHERE folder IN (SELECT id FROM folder) RETURNING id
 )
 DELETE FROM fact a USING gone g WHERE a.doc = g.id;
+
+-- name: clear_relations
+DELETE FROM relation WHERE folder IN (SELECT id FROM folder);
 
 -- name: clear_folders
 WITH gone AS (

@@ -21,6 +21,7 @@ from holdfast.index.rows import (
     first_replaced,
     passage_fields,
     plan_update,
+    relation_fields,
 )
 from holdfast.postgres.index_text import clean_text, clean_values, fold_speaker, shorten_name, term_number
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.index.entries import IndexEntry, Passage
-    from holdfast.models import Fact
     from holdfast.postgres import Session
 
     T = TypeVar("T")
@@ -73,6 +73,7 @@ class Change:
         self._passages: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
         self._made: list[dict[str, Any]] = []
+        self._relations: list[dict[str, Any]] = []
         self._replaced: list[tuple[int, int]] = []  # docs whose passages are removed, and from which number on,
         self._removed: list[int] = []  # and docs that are removed
         self._removed_terms: list[Any] = []  # results of the statements that remove passages
@@ -100,13 +101,13 @@ class Change:
             self._folders.mix(folder, mix)
             id = self._folders.doc_ids.pop()
             self._docs.append(doc_fields(id, entry, folder, mix))
-            self._add(id, folder, entry.passages, entry.facts)
+            self._add(id, folder, entry.passages, entry)
             return
         if plan != APPEND:
             self._replaced.append((known.id, first_replaced(plan, entry, known)))
         self._db.execute(self._sql["change_doc"], doc_fields(known.id, entry, folder, mix))
         self._folders.mix(folder, known.mix ^ mix)
-        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry.facts)
+        self._add(known.id, folder, entry.passages[:2] if plan == NEXT_VERSION else entry.passages, entry)
 
     def remove(self, scope: str, part: str, name: str) -> bool:
         """Remove a file from the index; return whether it was indexed."""
@@ -129,7 +130,8 @@ class Change:
             passages_of = {"docs": [doc for doc, _ in replaced], "firsts": [first for _, first in replaced]}
             self._db.execute(self._sql["drop_vectors"], passages_of)
             self._removed_terms.append(self._db.execute(self._sql["drop_passages"], passages_of))
-            self._db.execute(self._sql["drop_facts"], {"docs": passages_of["docs"]})
+            for statement in ("drop_facts", "drop_relations"):
+                self._db.execute(self._sql[statement], {"docs": passages_of["docs"]})
         for batch in _split_batches(self._removed):
             self._db.execute(self._sql["drop_docs"], {"docs": batch})
         mentions = [self._count_mentions(row) for row in self._passages]
@@ -141,10 +143,11 @@ class Change:
         self._insert("add_mentions", mentions)
         self._insert("add_facts", facts)
         self._insert("add_made", made_rows)
+        self._insert("add_relations", self._relations)
         self._add_terms()
         self._folders.save()
 
-    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], facts: tuple[Fact, ...]) -> None:
+    def _add(self, doc: int, folder: int, passages: tuple[Passage, ...], entry: IndexEntry) -> None:
         """Collect rows; each has its folder, by which row-level security decides who sees it."""
         of_folder = {"folder": folder}
         for passage in passages:
@@ -156,7 +159,8 @@ class Change:
                 )
             if not passage.past:
                 self._folders.count(folder, passages=1, words=fields["words"])
-        self._facts.extend([fact_fields(doc, fact) | of_folder for fact in facts])
+        self._facts.extend([fact_fields(doc, fact) | of_folder for fact in entry.facts])
+        self._relations.extend([relation_fields(doc, entry.scope, relation) | of_folder for relation in entry.relations])
 
     def _insert(self, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
         cleaned = [clean_values(row) for row in rows]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Protocol
 
     from holdfast.models import Scope
@@ -62,8 +62,14 @@ class Listing:
         known = self._lines.get(scope.folder, {})
         return [id for key, id, inode, changed in files if (key, id, inode, changed) not in known]
 
-    def write(self, scope: Scope, total: int, files: Iterable[ListedFile], new_notes: Iterable[ListedNote]) -> bool:
-        """Write index.md of a scope with `total` notes, of which `files` are listed, and return whether the scope has one."""
+    def write(
+        self, scope: Scope, total: int, files: Iterable[ListedFile], new_notes: Iterable[ListedNote],
+        superseded: Mapping[str, str],
+    ) -> bool:  # fmt: skip
+        """Write index.md of a scope with `total` notes, of which `files` are listed, and return whether the scope has one.
+
+        `superseded` has the keys of the notes that are not current, each with the key of the note that superseded it.
+        """
         new, exposed = {}, set()
         for note in new_notes:
             new[note.id] = render_line(note)
@@ -74,7 +80,8 @@ class Listing:
         self._lines[scope.folder] = {file: line for file, line in lines.items() if line and file[1] not in exposed}
         if not lines and not self._store.has_listing(scope):
             return False
-        self._store.write_listing(scope, render(str(scope), total, lines.values()))
+        marked = [_mark_superseded(line, file[0], superseded) for file, line in lines.items()]
+        self._store.write_listing(scope, render(str(scope), total, marked))
         return True
 
 
@@ -98,6 +105,13 @@ def render_line(note: ListedNote) -> str:
     name = _escape(note.key)
     mark = ", in quarantine" if note.quarantined else ""
     return f"- [{name}](notes/{name}.md) ({note.type}, {note.date}{mark}): {excerpt}\n"
+
+
+def _mark_superseded(line: str, key: str, superseded: Mapping[str, str]) -> str:
+    """Return the line of a note with the note that superseded it: another note's relation does not change the note's file."""
+    if key not in superseded:
+        return line
+    return line.replace(".md) (", f".md) (superseded by {_escape(superseded[key])}, ", 1)
 
 
 def _shorten(text: str, max_chars: int) -> str:

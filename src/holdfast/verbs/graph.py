@@ -1,4 +1,5 @@
 """The graph of facts: `[[Name]]` in a fact links its subject to an entity, for as long as the fact holds.
+A `[[Name]]` in other text links the title of its note or file to that name: a plain link, labelled `mentions`, without dates.
 
 Names are compared without case and spacing. A fact labelled `alias` (or `aliases`, `aka`, `also known as`) gives its subject
 further names: those linked in it, else those separated by commas. The caller chooses the facts: those that held at a moment,
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.context.caller import Context, When
     from holdfast.models import Fact
 
 _DECLARES, _IS_SUBJECT, _IS_LINKED = 0, 1, 2  # how a name occurs: the spelling with the lowest rank is shown
@@ -32,7 +34,8 @@ class Entity(Record):
 
 
 class Edge(Record):
-    """A link from one entity to another, for as long as its fact holds."""
+    """A link from one entity to another, for as long as its fact holds. A plain link has the label `mentions` and no dates: its
+    `valid_from` is ""."""
 
     source: str
     label: str
@@ -48,6 +51,17 @@ class Graph(Record):
     start: str
     entities: tuple[Entity, ...]
     edges: tuple[Edge, ...]
+
+
+def list_links(context: Context, as_of: When, scope: str | None) -> list[Fact]:
+    """Return the facts that hold at a moment, and without one also the plain links, which have no dates."""
+    from holdfast.verbs import facts
+
+    found = facts.list_facts(context, subject=None, label=None, as_of=as_of, scope=scope, history=False)
+    if as_of is not None or not context.config.enabled:
+        return found
+    folders = facts.find_folders(context, scope)  # `list_facts` has refreshed them
+    return found + context.query(lambda: context.index.list_mentions(folders))
 
 
 def build_graph(facts: Iterable[Fact], entity: str, depth: int = 1) -> Graph:
@@ -272,6 +286,8 @@ def _titled(entity: Entity) -> str:
 
 
 def _during(edge: Edge) -> str:
+    if not edge.valid_from:
+        return "undated"
     return f"{edge.valid_from} to {edge.valid_to}" if edge.valid_to else f"since {edge.valid_from}"
 
 

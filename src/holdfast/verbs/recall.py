@@ -15,13 +15,14 @@ from holdfast.safety import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Protocol
 
     from holdfast.base.ids import FileId
     from holdfast.config import Config
     from holdfast.context.caller import Context, Tags, When
     from holdfast.formats.versions import ParsedNote
+    from holdfast.index.results import Superseding
     from holdfast.store.interface import FileContent, Store
 
     Explanations = dict[int, dict[str, list[float]]]  # by passage: the share of each part of its score
@@ -71,7 +72,7 @@ def recall(
     result = _find(context, query, search_filter, limit=limit, now=present, mode=mode, explain=explain)
     reason = reason or result.reason
     near = search_filter.scopes if scope != "all" else ()  # with all projects, none comes before the others
-    hits = _order_and_read(context, result, near, limit, sort)
+    hits = _order_and_read(context, result, search_filter, near, limit=limit, sort=sort)
     if mode != "recent" and _asks_for_facts(search_filter):
         from holdfast.verbs import facts
 
@@ -208,7 +209,35 @@ def weigh_shared_words(context: Context, query: str, search_filter: SearchFilter
 # --- hits -------------------------------------------------------------------------------------------------------------
 
 
-def _order_and_read(context: Context, result: SearchResult, scopes: tuple[str, ...], limit: int, sort: str) -> list[Hit]:
+def _find_superseded(context: Context, search_filter: SearchFilter, found: list[FoundPassage]) -> dict[int, Superseding]:
+    """Return, for each of these notes that is superseded, the note that is current instead; none for a question about the past.
+
+    Most homes have no relations, which one look at the index shows.
+    """
+    if search_filter.as_of or not found or not context.query(context.index.has_relations):
+        return {}
+    from holdfast.context import superseded
+
+    docs = [passage.doc for passage in found if passage.kind == "note"]
+    return context.query(lambda: superseded.find_current(context.index, docs, search_filter.scopes, search_filter.now))
+
+
+def _rank_current_first(
+    context: Context, search_filter: SearchFilter, ranked: list[FoundPassage], superseded: dict[int, Superseding]
+) -> list[FoundPassage]:
+    """Put current notes before those that they superseded; add a current note that was not found if it passes the filter."""
+    from holdfast.context.superseded import rank_current_first
+
+    found = {passage.passage for passage in ranked}
+    parts = (search_filter.part or "notes").split()
+    missing = {row.passage: 0.0 for row in superseded.values() if row.passage not in found and row.part in parts}
+    added = context.query(lambda: context.index.find_passages(missing, search_filter))
+    return rank_current_first(ranked, superseded, {passage.passage: passage for passage in added})
+
+
+def _order_and_read(
+    context: Context, result: SearchResult, search_filter: SearchFilter, scopes: tuple[str, ...], *, limit: int, sort: str
+) -> list[Hit]:
     """Order the passages, and read the current text of the best."""
     from holdfast.search import order
 
@@ -216,12 +245,16 @@ def _order_and_read(context: Context, result: SearchResult, scopes: tuple[str, .
     counts = usage.get_usage(context.ledger, found) if sort == "usage" else {}
     sort = "recency" if result.mode == "recent" else sort
     ranked = order.order(found, scopes, sort, counts, usage.passage_usage_id)
-    return _read_hits(context, ranked, limit, explanations, result.weak)
+    superseded = _find_superseded(context, search_filter, ranked)
+    if superseded and sort == "relevance":
+        ranked = _rank_current_first(context, search_filter, ranked, superseded)
+    return _read_hits(context, ranked, limit, explanations, result.weak, superseded)
 
 
 def _read_hits(
-    context: Context, ranked: list[FoundPassage], limit: int, explanations: Explanations, weak: frozenset[int]
-) -> list[Hit]:
+    context: Context, ranked: list[FoundPassage], limit: int, explanations: Explanations, weak: frozenset[int],
+    superseded: Mapping[int, Superseding],
+) -> list[Hit]:  # fmt: skip
     """Return the best passages with their current text; the next one replaces a passage that was deleted meanwhile."""
     hits: list[Hit] = []
     used: list[str] = []
@@ -236,7 +269,9 @@ def _read_hits(
             continue
         if hit.kind == "file" and content is not None:
             files[len(hits)] = found.scope, found.name, content.file_id
-        hits.append(hit.replace(weak=found.passage in weak, why=explanations.get(found.passage)))
+        current = superseded[found.doc].key if found.doc in superseded else None
+        why = explanations.get(found.passage)
+        hits.append(hit.replace(weak=found.passage in weak, why=why, superseded_by=current))
         if found.passage not in weak:  # a passage that probably does not answer was not used
             used.append(usage.passage_usage_id(found))
     usage.count_uses(context.ledger, used)

@@ -21,6 +21,7 @@ from holdfast.context.caller import typed_errors
 from holdfast.errors import Disabled, NotFound, Template, Unauthenticated, UsageError, command, field
 from holdfast.formats.facts import reads_back
 from holdfast.models import (
+    RELATION_KINDS,
     SEARCH_MODES,
     Answer,
     Cleared,
@@ -32,6 +33,8 @@ from holdfast.models import (
     Problem,
     Progress,
     Receipt,
+    Related,
+    Relation,
     Scope,
     Stored,
     TrashedNote,
@@ -41,10 +44,10 @@ from holdfast.models import (
 )
 from holdfast.safety import validate
 from holdfast.search.vectorize import WaitingCounts
+from holdfast.verbs import operator_messages
 from holdfast.verbs.brief.render import Brief
 from holdfast.verbs.export import Export, LeftOut
 from holdfast.verbs.forget_source import Swept
-from holdfast.verbs import operator_messages
 from holdfast.verbs.graph import Edge, Graph
 from holdfast.verbs.operator_messages import Message
 from holdfast.verbs.read import Piece, Snippet, Snippets
@@ -304,6 +307,63 @@ class RemoteMemory(MemoryInterface):
             f"no note {key!r} in quarantine in {scope}", Template(command("review"), " lists the notes in quarantine")
         )
 
+    # --- relations -----------------------------------------------------------------------------------------------
+
+    def relate(self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None) -> Related:
+        return self._change_relation("POST", "", key, kind, target, scope, target_scope)
+
+    def unrelate(
+        self, key: str, kind: str, target: str, *, scope: str | None = None, target_scope: str | None = None
+    ) -> Related:
+        return self._change_relation("DELETE", "", key, kind, target, scope, target_scope)
+
+    def relations(
+        self, key: str | None = None, *, scope: str | Scope | None = None, status: str | None = None, everywhere: bool = False
+    ) -> List[Relation]:
+        if not self.config.enabled:
+            return []
+        if key is None:
+            kind = scope.kind if isinstance(scope, Scope) else scope
+            query = {"scope": kind, "status": status, "everywhere": everywhere or None}
+            return List(self._pages(Relation, "/v1/relations", "relations", query))
+        path, owner = self._relation_path(key, scope)
+        return List(self._pages(Relation, f"/v1/notes/{path}", "relations", {"status": status, **owner}))
+
+    def accept_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        return self._change_relation("POST", "accept", key, kind, target, scope, target_scope)
+
+    def reject_relation(
+        self, key: str, kind: str, target: str, *, scope: str | Scope | None = None, target_scope: str | Scope | None = None
+    ) -> Related:
+        return self._change_relation("POST", "reject", key, kind, target, scope, target_scope)
+
+    def _change_relation(
+        self, method: str, decision: str, key: str, kind: str, target: str, scope: str | Scope | None,
+        target_scope: str | Scope | None,
+    ) -> Related:  # fmt: skip
+        self._caller.require_enabled()
+        validate.check_choice(kind, RELATION_KINDS, "kind of relation")
+        validate.check_existing_key(target)
+        path, owner = self._relation_path(key, scope)
+        target_kind = target_scope.kind if isinstance(target_scope, Scope) else self._scope_kind(target_scope)
+        fields = drop_none({"kind": kind, "target": target, "target_scope": target_kind}) | owner
+        if method == "DELETE":
+            return parse_record(Related, self._request("DELETE", f"/v1/notes/{path}", query=fields, keyed=True))
+        address = f"/v1/review/{path}/{decision}" if decision else f"/v1/notes/{path}"
+        return parse_record(Related, self._request("POST", address, fields, keyed=True))
+
+    def _relation_path(self, key: str, scope: str | Scope | None) -> tuple[str, dict[str, str]]:
+        """Return the end of the address of a note's relations, and what names the owner of a whole scope."""
+        validate.check_existing_key(key)
+        if isinstance(scope, Scope):
+            return f"{scope.kind}/{key}/relations", {scope.kind: scope.id} if scope.id else {}
+        kind = self._caller.find_scope(key, scope, lambda kind: self._get_note(kind, key))
+        if kind is None:
+            raise NotFound(f"no note {key!r}", Template(command("list"), " shows the notes there are"))
+        return f"{kind}/{key}/relations", {}
+
     def trace(self, key: str, *, scope: str | None = None) -> Trace:
         validate.check_existing_key(key)
         path = quote(key, safe="")
@@ -454,7 +514,7 @@ class RemoteMemory(MemoryInterface):
     def operator_read(self, id: str | None = None, *, agent: str | None = None, scope: str | None = None) -> List[Message]:
         self._caller.require_enabled()
         body = {"id": id, "agent": agent, "scope": self._scope_kind(scope)}
-        answer = self._request("POST", "/v1/operator/messages/read", drop_none(body))
+        answer = self._request("POST", "/v1/operator/messages/read", drop_none(body), keyed=True)
         return parse_records(Message, answer, "messages")
 
     def expand(self, of: str, *, before: int = 3, after: int = 3, session: str | None = None) -> List[Turn]:

@@ -22,7 +22,13 @@ _QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if the terminal passes them on
 
 def review(call: Invocation) -> int:
     """`holdfast review`: approve or reject one note, ask about each at a terminal, or list them."""
-    check_exclusive(call, "approve", "reject", "undo")
+    from holdfast.cli.commands import relations
+
+    check_exclusive(call, "approve", "reject", "undo", "relations")
+    if call["relations"]:
+        return relations.list_proposed(call)
+    if relations.names_relation(call["approve"] or call["reject"] or ""):
+        return relations.decide(call)
     if call["undo"]:
         return call.answer(_undo(call, call["undo"]), _print_undone)
     if call["approve"]:
@@ -33,10 +39,14 @@ def review(call: Invocation) -> int:
         return call.answer(call.memory.reject(key, scope=scope, expected=version), _print_rejected)
     notes = _list_waiting(call)
     if notes and not call.output.json and call.output.is_terminal and sys.stdin.isatty():
-        return _review_each(call, notes)
+        return _review_each(call, notes) or relations.review_each(call)
     if call["everywhere"]:
-        return call.answer(notes, _print_everywhere)
-    return call.answer(notes, _print_waiting if notes else lambda *_: _print_nothing_waiting(call))
+        call.answer(notes, _print_everywhere)
+    else:
+        call.answer(notes, _print_waiting if notes else lambda *_: _print_nothing_waiting(call))
+    if not call.output.json:
+        relations.print_count(call)
+    return 0
 
 
 def _undo(call: Invocation, key: str) -> Note:
@@ -124,12 +134,18 @@ def _decide(call: Invocation, note: Note, choice: str, scope: str | Scope | None
 
 def _ask_choice(call: Invocation) -> str:
     """Ask for a key of the menu; with --everywhere a note may be another user's and cannot be edited."""
-    call.output.print_message(_MENU.replace("[e]dit  ", "") if call["everywhere"] else _MENU)
+    everywhere = bool(call["everywhere"])
+    return ask_key(call, _MENU.replace("[e]dit  ", "") if everywhere else _MENU, "arsq" if everywhere else "aresq")
+
+
+def ask_key(call: Invocation, menu: str, keys: str) -> str:
+    """Show a menu and return the key that was pressed; q to quit."""
+    call.output.print_message(menu)
     while True:
         key = _read_key().lower()
         if not key or key in _QUIT_KEYS:
             return "q"
-        if key in ("arsq" if call["everywhere"] else "aresq"):
+        if key in keys:
             return key
 
 

@@ -19,6 +19,7 @@ from holdfast.server.routes import (
     operator,
     purges,
     recall,
+    relations,
     scaffolds,
     settings,
     system,
@@ -26,7 +27,7 @@ from holdfast.server.routes import (
 )
 
 ROUTES: tuple[Route, ...] = (
-    *notes.ROUTES, *purges.ROUTES, *trust.ROUTES, *recall.ROUTES, *activity.ROUTES, *facts.ROUTES, *history.ROUTES,
-    *files.ROUTES, *scaffolds.ROUTES, *operator.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES, *dispatch.ROUTES,
-    *github_reviews.ROUTES, *done.ROUTES, *agents.ROUTES, *settings.ROUTES, *system.ROUTES,
+    *notes.ROUTES, *purges.ROUTES, *relations.ROUTES, *trust.ROUTES, *recall.ROUTES, *activity.ROUTES, *facts.ROUTES,
+    *history.ROUTES, *files.ROUTES, *scaffolds.ROUTES, *operator.ROUTES, *bulk.ROUTES, *admin.ROUTES, *gateway_memory.ROUTES,
+    *dispatch.ROUTES, *github_reviews.ROUTES, *done.ROUTES, *agents.ROUTES, *settings.ROUTES, *system.ROUTES,
 )  # fmt: skip

@@ -54,9 +54,24 @@ def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
     folders = context.visible_folders(None)
     context.refresh(folders)
     text = prompt[:PROMPT_CHARS]
-    return context.query(
-        lambda: (_match_by_meaning if mode == "hybrid" else _match_by_words)(context, text, folders, dates.now())
-    )
+    now = dates.now()
+    found = context.query(lambda: (_match_by_meaning if mode == "hybrid" else _match_by_words)(context, text, folders, now))
+    return _replace_superseded(context, found, folders, now) if found and context.query(context.index.has_relations) else found
+
+
+def _replace_superseded(context: Context, found: list[Match], folders: tuple[str, ...], now: str) -> list[Match]:
+    """Return the matches with the current note in the place of each note that was superseded; each note once."""
+    from holdfast.context import superseded
+
+    current = context.query(lambda: superseded.find_paths(context.index, folders, now))
+    kept: dict[tuple[str, str, int], Match] = {}
+    for match in found:
+        row = current.get(f"{match.scope}/notes/{match.name}") if match.kind == "note" else None
+        if row is not None:
+            match = match.replace(scope=row.scope, name=f"{row.key}.md")
+        if row is None or row.part == "notes":  # an archived note is not briefed
+            kept.setdefault((match.scope, match.name, match.line), match)
+    return list(kept.values())
 
 
 def read_note(context: Context, match: Match) -> Note | None:

@@ -11,6 +11,7 @@ from math import isfinite
 from holdfast.base import dates
 from holdfast.base.record import Record
 from holdfast.context import usage
+from holdfast.context.superseded import find_paths
 from holdfast.errors import Busy, HoldfastError, Template, command
 from holdfast.safety import validate
 from holdfast.verbs.brief import render
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from holdfast.context.caller import Context
     from holdfast.errors import Wording
+    from holdfast.index.results import Superseding
     from holdfast.models import Fact, Note, Scope
     from holdfast.verbs.brief.relevance import Match
     from holdfast.verbs.brief.render import Brief, Composed, NoteView, ScopeView, Why
@@ -93,13 +95,15 @@ def _compose_start(
     scopes = context.visible_scopes(None)
     folders = tuple([scope.folder for scope in scopes])
     context.refresh(folders)
+    superseded = context.query(lambda: find_paths(context.index, folders, now))
     candidates, facts, stale = context.query(
         lambda: (
-            _list_candidates(context, scopes, now),
+            _list_candidates(context, scopes, now, superseded),
             context.index.find_newest_facts(folders, now, _MAX_FACTS),
             context.index.find_stale_lines(folders, now),
         )
     )
+    facts = [fact for fact in facts if fact.path not in superseded]
     statements = {(fact.path, fact.line): _statement(fact) for fact in facts}
     branch = _branch_words(context)
     facts_only: list[NoteView] = []
@@ -131,13 +135,16 @@ def _compose_start(
         result = result.replace(shown=tuple([render.name_of(view) for view in shown]))
     if explain:
         notes = [note for scope in scopes for note in _list_notes(context, scope)]
-        return result.replace(why=_explain_start(context, notes, composed, {view.id for view in shown}, now))
+        stated = {view.id for view in shown}
+        return result.replace(why=_explain_start(context, notes, composed, stated, now, superseded))
     return result
 
 
-def _list_candidates(context: Context, scopes: list[Scope], now: str) -> list[tuple[list[Note], int, frozenset[str]]]:
-    """Return for each scope its standing and newest notes, how many it has, and the paths of those that seem to hold a
-    secret."""
+def _list_candidates(
+    context: Context, scopes: list[Scope], now: str, superseded: Mapping[str, Superseding]
+) -> list[tuple[list[Note], int, frozenset[str]]]:
+    """Return for each scope its standing and newest notes that are current, how many it has, and the paths of those that seem
+    to hold a secret."""
     found = []
     for scope in scopes:
         folder = (scope.folder,)
@@ -148,8 +155,25 @@ def _list_candidates(context: Context, scopes: list[Scope], now: str) -> list[tu
             for type in STANDING:
                 newest += context.index.list_notes(folder, type=type, most=_MAX_STANDING, now=now, only=_TRUSTED)
             newest = list({note.path: note for note in newest}.values())
+        if superseded:
+            newest, count = _drop_superseded(context, scope, newest, now, superseded), count - _count_in(scope, superseded)
         found.append((newest, count, context.index.find_exposed_notes(folder) if newest else frozenset()))
     return found
+
+
+def _drop_superseded(
+    context: Context, scope: Scope, notes: list[Note], now: str, superseded: Mapping[str, Superseding]
+) -> list[Note]:
+    """Return the notes without those that were superseded; older notes take their places."""
+    if len(notes) >= _NEWEST:
+        more = min(_NEWEST + _count_in(scope, superseded), 2 * _NEWEST)
+        older = context.index.list_notes((scope.folder,), most=more, now=now, only=_TRUSTED)
+        notes = list({note.path: note for note in [*notes, *older]}.values())
+    return [note for note in notes if note.path not in superseded]
+
+
+def _count_in(scope: Scope, superseded: Mapping[str, Superseding]) -> int:
+    return len([path for path in superseded if path.startswith(f"{scope.folder}/notes/")])
 
 
 def _order_by_use(context: Context, notes: list[Note], branch: set[str]) -> list[Note]:
@@ -282,12 +306,18 @@ def _usage_id(note: Note) -> str:
 
 def _shown_key(note: Note) -> str:
     """Return the key; the name of a file that a person created may be anything, also a secret."""
-    letters = note.key.replace("-", "")
+    return _visible_key(note.key)
+
+
+def _visible_key(key: str) -> str:
+    letters = key.replace("-", "")
     is_ours = letters.isascii() and letters.isalnum() and letters == letters.lower()  # KEY would load all of `re`
-    return note.key if is_ours else validate.redact_or_withhold(note.key)[0]
+    return key if is_ours else validate.redact_or_withhold(key)[0]
 
 
-def _explain_start(context: Context, notes: list[Note], composed: Composed, stated: set[str], now: str) -> tuple[Why, ...]:
+def _explain_start(
+    context: Context, notes: list[Note], composed: Composed, stated: set[str], now: str, superseded: Mapping[str, Superseding]
+) -> tuple[Why, ...]:
     """Explain every note of the scopes, including ended ones; `stated` are those whose facts are all shown."""
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons: list[Why] = []
@@ -299,6 +329,8 @@ def _explain_start(context: Context, notes: list[Note], composed: Composed, stat
             why = f"ended on {note.valid_to[:10]}"
         elif note.quarantined:
             why = _explain_quarantine(note, context.words)
+        elif note.path in superseded:
+            why = f"superseded by {_visible_key(superseded[note.path].key)}"
         elif id in whole:
             shown, why = True, _explain_whole(note, now)
         elif id in stated:
@@ -333,9 +365,10 @@ def compose_everything(context: Context, chars: int) -> Composed:
     now, scopes = dates.now(), context.visible_scopes(None)
     folders = tuple([scope.folder for scope in scopes])
     context.refresh(folders)
+    superseded = context.query(lambda: find_paths(context.index, folders, now))
     candidates, facts, stale = context.query(
         lambda: (
-            [_read_candidates(context, scope, now, chars) for scope in scopes],
+            [_read_candidates(context, scope, now, chars, superseded) for scope in scopes],
             context.index.find_newest_facts(folders, now, _MAX_FACTS),
             context.index.find_stale_lines(folders, now),
         )
@@ -363,8 +396,10 @@ class _Candidates(Record):
     unsafe: frozenset[str]  # paths of those that seem to hold a secret
 
 
-def _read_candidates(context: Context, scope: Scope, now: str, chars: int) -> _Candidates:
-    """Read notes, pinned and newest first, until there are enough to fill `chars` characters twice."""
+def _read_candidates(
+    context: Context, scope: Scope, now: str, chars: int, superseded: Mapping[str, Superseding]
+) -> _Candidates:
+    """Read current notes, pinned and newest first, until there are enough to fill `chars` characters twice."""
     folder, index = (scope.folder,), context.index
     page = index.list_notes(folder, most=_NEWEST, now=now, only=_TRUSTED)
     notes, read, fitting = list(page), 0, 0
@@ -376,7 +411,8 @@ def _read_candidates(context: Context, scope: Scope, now: str, chars: int) -> _C
     for type in STANDING if len(page) == _NEWEST else ():
         notes += index.list_notes(folder, type=type, most=_MAX_STANDING, now=now, only=_TRUSTED)
     return _Candidates(
-        notes=list({note.path: note for note in notes}.values()), total=index.count_notes(folder, now, _TRUSTED),
+        notes=[note for path, note in {note.path: note for note in notes}.items() if path not in superseded],
+        total=index.count_notes(folder, now, _TRUSTED) - _count_in(scope, superseded),
         quarantined=index.count_notes(folder, now, _QUARANTINED),
         unsafe=index.find_exposed_notes(folder) if notes else frozenset(),
     )  # fmt: skip
@@ -523,6 +559,7 @@ def _explain_prompt(
     """Explain every note of the scopes; `scores` has those that match the prompt."""
     from holdfast.search.abstention import Wording as PromptWording
 
+    now_current = context.query(lambda: find_paths(context.index, context.visible_folders(None), now))
     new_ids, wording = {view.id for view in new}, PromptWording(prompt)
     is_general = not composed.brief.text and (wording.general or wording.small_talk)
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
@@ -532,6 +569,8 @@ def _explain_prompt(
         score = f" (score {scores[id]:.2g})" if id in scores else ""
         if note.archived:
             why = _ARCHIVED
+        elif note.path in now_current:
+            why = f"superseded by {_visible_key(now_current[note.path].key)}"
         elif id in whole:
             why = f"matches the prompt{score}"
         elif id in titles:

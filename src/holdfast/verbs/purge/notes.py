@@ -11,6 +11,7 @@ from holdfast.models import Receipt, Scope
 from holdfast.store import note_history
 from holdfast.store.interface import Changed
 from holdfast.store.layout import parse_trashed_key
+from holdfast.verbs import relations
 from holdfast.verbs.purge import transcripts as transcript_purge
 from holdfast.verbs.purge.job import PurgeJob, refusable_lines
 from holdfast.verbs.purge.resume import mark_of_note
@@ -54,6 +55,7 @@ def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: 
     _erase_files(job, scopes, key)
     if transcripts:
         transcript_purge.remove_turns(job, list(context.visible_folders(None)), list(job.texts))
+    relations.remove_purged(context, job.ids, scopes, key)
     job.index_rows += sum([_remove_index_rows(context, scope, key) for scope in scopes])
     job.scrub(scopes)
     _verify_removed(job, scopes, key)
