@@ -27,7 +27,7 @@ def staying(home, memory, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast", "resident", "--home", str(home)], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
-    assert "serving" in process.stderr.readline()
+    assert "answering" in process.stderr.readline()
     yield process
     process.send_signal(signal.SIGINT)
     process.wait(60)
@@ -113,7 +113,7 @@ def test_it_goes_by_the_settings_as_they_are_now(home, memory, tmp_path, monkeyp
     words = [sys.executable, "-m", "holdfast", "resident", "--home", str(home)]
     staying = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:
-        assert "serving" in staying.stderr.readline()
+        assert "answering" in staying.stderr.readline()
         assert "no embedder" in recall(str(home), {"project": "demo"}, {"query": "harbour"}).reason
         settings.write_text('[search]\nembedder = "static"\n')
         told = recall(str(home), {"project": "demo"}, {"query": "harbour"})

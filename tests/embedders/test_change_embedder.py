@@ -403,7 +403,7 @@ def test_the_process_that_stays_says_what_it_lacks_and_answers_all_the_same(home
     words = [sys.executable, "-m", "holdfast", "resident", "--home", str(home)]
     staying = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=home.parent, env=env)
     try:
-        assert "serving" in staying.stderr.readline()
+        assert "answering" in staying.stderr.readline()
         assert "no model.onnx in the folder '/nowhere'" in staying.stderr.readline()
         code, out, err = run(home, "recall", "harbour", "--project", "demo", HOLDFAST_EMBEDDER="onnx:/nowhere")
         assert code == 0 and "the harbour is full" in out and "no model.onnx" in err

@@ -95,7 +95,7 @@ def test_where_a_process_stays_the_hook_asks_it_for_what_is_meant(hook, begun, h
     assert hook("claude-code", "UserPromptSubmit", session_id="before", **asked) == ""
     staying = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=env)
     try:
-        assert "serving" in staying.stderr.readline()
+        assert "answering" in staying.stderr.readline()
         warm = ["recall", "deploy", "--home", str(home)]  # as long as loading the models takes
         subprocess.run([sys.executable, "-m", "holdfast", *warm], cwd=tmp_path, capture_output=True, check=True, env=env)
         sessions = (f"after-{number}" for number in range(20))  # a busy machine may take longer than a hook waits

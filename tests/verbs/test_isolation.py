@@ -328,7 +328,7 @@ class Resident:
         self.home = home
         words = [sys.executable, "-m", "holdfast", "resident", "--home", str(home)]
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=elsewhere)
-        assert "serving" in self.process.stderr.readline()
+        assert "answering" in self.process.stderr.readline()
 
     def close(self):
         self.process.send_signal(signal.SIGINT)
