@@ -75,5 +75,5 @@ def test_the_llama_index_example_runs(run_example):
         "system message has the note: True",
         "dropped from the chat: True",
         "found: My favourite tea number 1 comes from Japan.",
-        "tools: memory_recall, memory_get, memory_store, memory_forget",
+        "tools: memory_recall, memory_get, memory_store, memory_fact, memory_forget",
     ]

@@ -142,7 +142,11 @@ def test_an_unreadable_edit_is_named_by_get_and_left_out_of_a_search(store, memo
     store.put(ANN, "a", {"n": 1})
     store.put(ANN, "b", {"n": 2})
     key = note_key(ANN, "a")
-    memory.store("no block of JSON", key=key)
+    text = memory.get(key).text
+    for edit in ("no block of JSON", text.replace("{", "[" * 50_000, 1), text.replace("-->", ""), text.replace("ann", "ben")):
+        memory.store(edit, key=key)
+        with pytest.raises(Damaged):
+            store.get(ANN, "a")
     with pytest.raises(Damaged, match=f"is not an item of LangGraph. Edit it with `holdfast edit {key}`"):
         store.get(ANN, "a")
     assert keys(store.search(ANN)) == ["b"]
@@ -230,7 +234,11 @@ def test_labels_that_look_alike_are_different_namespaces():
     assert note_key(("a",), "b") != note_key(("a", "b"), "")
 
 
-@pytest.mark.parametrize("value", [{"n": float("nan")}, {"n": {1, 2}}, {"n": object()}])
+ENDLESS: dict = {}
+ENDLESS["n"] = ENDLESS
+
+
+@pytest.mark.parametrize("value", [{"n": float("nan")}, {"n": {1, 2}}, {"n": object()}, ENDLESS], ids=range(4))
 def test_a_value_that_is_not_json_is_rejected_before_anything_is_written(store, value):
     with pytest.raises(UsageError, match="is not JSON"):
         store.batch([PutOp(ANN, "a", {"n": 1}), PutOp(ANN, "b", value)])

@@ -15,7 +15,8 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langgraph.channels.untracked_value import UntrackedValue
 
 from holdfast import Memory
-from holdfast.adapters.langgraph import CLIENT, append_to_system, compose_briefing, last_prompt
+from holdfast.adapters.langgraph import CLIENT, append_to_system, last_prompt
+from holdfast.adapters.tools import check_memory, compose_briefing
 
 
 class BriefingState(AgentState, total=False):  # type: ignore[call-arg]  # a TypedDict, which mypy does not see here
@@ -35,7 +36,7 @@ class HoldfastMiddleware(AgentMiddleware):
 
     def __init__(self, memory: Memory | None = None, *, with_prompt: bool = True) -> None:
         super().__init__()
-        self.memory = memory or Memory(client=CLIENT)
+        self.memory = check_memory(memory, CLIENT)
         self.with_prompt = with_prompt
 
     def before_agent(self, state: BriefingState, runtime: Any) -> dict[str, Any]:

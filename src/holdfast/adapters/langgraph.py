@@ -39,7 +39,8 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from holdfast import Conflict, Damaged, HoldfastError, Memory, Note, NotFound, Refused, UsageError
+from holdfast import Conflict, Damaged, Memory, Note, NotFound, Refused, UsageError
+from holdfast.adapters.tools import check_memory, compose_briefing
 from holdfast.base import dates
 
 CLIENT = "langgraph"  # recorded with each version, and the tag of every item
@@ -105,12 +106,8 @@ class HoldfastStore(BaseStore):
         self, memory: Memory | None = None, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None,
         scope: str = "agent", redact: bool = False,
     ) -> None:  # fmt: skip
-        if memory is not None and not isinstance(memory, Memory):
-            raise UsageError(
-                f"memory must be a Memory, not {type(memory).__name__}", "Pass Memory(...); the store is also async"
-            )
         fields = (index or {}).get("fields")
-        self.memory = memory or Memory(agent=CLIENT, client=CLIENT)
+        self.memory = check_memory(Memory(agent=CLIENT, client=CLIENT) if memory is None else memory, CLIENT)
         self.scope = scope
         self.ttl_config = ttl
         self.redact = redact
@@ -281,16 +278,6 @@ def add_briefing(memory: Memory, messages: Sequence[BaseMessage], *, with_prompt
     return [append_to_system(None, text), *messages] if text else list(messages)
 
 
-def compose_briefing(memory: Memory, prompt: str = "") -> str:
-    """Return what an agent is shown when it starts, and what matches the prompt. An error is logged and shows nothing."""
-    try:
-        parts = [memory.brief().text, memory.brief(prompt=prompt, again=True).text if prompt.strip() else ""]
-    except HoldfastError as error:  # an agent works without a briefing too
-        _log.warning("no briefing: %s", error)
-        return ""
-    return "\n\n".join(part.strip() for part in parts if part.strip())
-
-
 def append_to_system(message: SystemMessage | None, text: str) -> SystemMessage | None:
     """Return the system message with a text after its own, or a new one."""
     if message is None:
@@ -343,7 +330,7 @@ def render_text(
     """Return the text of the note of an item; `parse_note` reads it."""
     try:
         block = json.dumps(dict(value), ensure_ascii=False, indent=2, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the value of {key!r} is not JSON: {error}", "Store strings, numbers, lists and dicts") from None
     name: dict[str, Any] = {"namespace": list(namespace), "key": key}
     if index is not None:
@@ -364,7 +351,7 @@ def parse_note(note: Note) -> StoredItem:
         item = StoredItem(note, tuple(name["namespace"]), name["key"], value, name.get("index"), name.get("ttl"))
         if isinstance(value, dict) and note_key(item.namespace, item.key) == note.key and _is_valid(item.index, item.ttl):
             return item
-    except (ValueError, KeyError, TypeError, UsageError):
+    except (ValueError, KeyError, TypeError, RecursionError, UsageError):
         pass  # the same error as for a value that is not an object
     fix = f"Edit it with `holdfast edit {note.key}`: it needs one block of JSON with an object, and the comment below it"
     raise Damaged(f"{note.path} is not an item of LangGraph", fix)

@@ -7,7 +7,6 @@ from holdfast.adapters import require
 require("llama-index")
 
 import asyncio
-import logging
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +15,11 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.tools import FunctionTool
 
-from holdfast import HoldfastError, Memory
-from holdfast.adapters.tools import make_tools
+from holdfast import Memory
+from holdfast.adapters.tools import compose_briefing, make_tools
 
 CLIENT = "llama-index"  # the folder of transcripts
 _TOKEN_CHARS = 4  # about as many characters as a token has in English
-_log = logging.getLogger(__name__)
 
 
 class HoldfastMemoryBlock(BaseMemoryBlock[str]):
@@ -40,7 +38,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         prompt = next((one.content for one in reversed(messages or ()) if one.role.value == "user"), None)
-        return await asyncio.to_thread(self._compose, (prompt or "") if self.with_prompt else "")
+        return await asyncio.to_thread(compose_briefing, self.memory, (prompt or "") if self.with_prompt else "")
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         by_session: dict[str, list[dict[str, str]]] = {}
@@ -56,17 +54,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the briefing in fewer characters; None if nothing fits."""
         cap = len(content) - tokens_to_truncate * _TOKEN_CHARS
-        return await asyncio.to_thread(self._compose, "", cap) or None if cap > 0 else None
-
-    def _compose(self, prompt: str, cap: int | None = None) -> str:
-        """Return the briefing. An error is logged and shows nothing: an agent works without a briefing too."""
-        try:
-            start = self.memory.brief(cap=cap).text
-            matches = self.memory.brief(prompt=prompt, again=True).text if prompt.strip() else ""
-        except HoldfastError as error:
-            _log.warning("no briefing: %s", error)
-            return ""
-        return "\n\n".join(part.strip() for part in (start, matches) if part.strip())
+        return await asyncio.to_thread(compose_briefing, self.memory, "", cap) or None if cap > 0 else None
 
 
 def memory_tools(memory: Memory, scope: str = "project") -> list[FunctionTool]:

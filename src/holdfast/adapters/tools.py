@@ -101,10 +101,11 @@ def check_memory(memory: Memory | None, client: str) -> Memory:
     return memory
 
 
-def compose_briefing(memory: Memory, prompt: str = "") -> str:
-    """Return what an agent is shown when it starts, and what matches the prompt. An error is logged and shows nothing."""
+def compose_briefing(memory: Memory, prompt: str = "", cap: int | None = None) -> str:
+    """Return what an agent is shown when it starts, in at most `cap` characters, and what matches the prompt. An error is
+    logged and shows nothing."""
     try:
-        parts = [memory.brief().text, memory.brief(prompt=prompt, again=True).text if prompt.strip() else ""]
+        parts = [memory.brief(cap=cap).text, memory.brief(prompt=prompt, again=True).text if prompt.strip() else ""]
     except HoldfastError as error:  # an agent works without a briefing too
         _log.warning("no briefing: %s", error)
         return ""
