@@ -160,7 +160,9 @@ def _query_library(memory: Memory, item: Item) -> Outputs:
         "expand": lambda: memory.expand(f"{folder}/transcripts/c/said-{scope}.jsonl:2-2"), "trash": memory.trash,
         "brief": lambda: memory.brief(remember=False), "explain": lambda: memory.brief(explain=True),
         "prompt": lambda: memory.brief(prompt=f"{WORD} tide {scope}", again=True, remember=False), "boot": memory.boot,
-        "review": memory.review, "trace": lambda: memory.trace(key), "export": lambda: list(memory.export()),
+        "messages": memory.operator_list, "messages in": lambda: memory.operator_list(scope=scope),
+        "review": memory.review, "trace": lambda: memory.trace(key),
+        "relations": lambda: memory.relations(key), "export": lambda: list(memory.export()),
         "sweep": lambda: memory.forget_source("client:none", dry_run=True), "status": memory.status,
         "sweep note": lambda: memory.forget_source(f"note:{item.id}", dry_run=True).forgotten,
         "receipts": lambda: _read_receipts_as_agent(memory),
@@ -218,7 +220,8 @@ def _query_command_line(workspace: Workspace, home: Path, caller: Caller, item: 
     commands = (
         ["recall", WORD, "--limit", "100"], ["get", key, "--history"], ["list"], ["list", "--trash"], ["facts", "--history"],
         ["search", WORD], ["read", f"{folder}/notes/{key}.md"], ["file", "view", f"{scope}.md", "--scope", scope], ["brief"],
-        ["expand", f"{folder}/transcripts/c/said-{scope}.jsonl:2-2"], ["trace", key], ["review"], ["export"], ["status"],
+        ["expand", f"{folder}/transcripts/c/said-{scope}.jsonl:2-2"], ["trace", key], ["relate", key], ["review"], ["export"],
+        ["status"],
     )  # fmt: skip
     return {words[0]: _run_holdfast(workspace, home, caller, words) for words in commands}
 

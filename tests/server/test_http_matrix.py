@@ -43,6 +43,7 @@ ASKS = {
     "pattern": "acme", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
     "subject": "x",
 }  # fmt: skip
+RELATION = {"kind": "supersedes", "target": "old"}
 FILE, FACT = {"path": "/memories/x.md"}, {"subject": "Ada", "label": "town"}
 TOOLS = [
     ("memory_store", {"text": "Words.", "key": "m"}, WRITE),
@@ -72,7 +73,8 @@ def asked(client, route, scope, by="header", **fields):
     path = route.path.replace("{scope}", scope or "agent").replace("{key}", "k").replace("{name}", "nobody")
     path = path.replace("{id}", "r1")
     body = None if route.reads is None else dict(route.example or {})
-    query = [f"{name}={ASKS[name]}" for name in route.required_fields if name in route.query_fields]
+    asks = RELATION if route.path.endswith("/relations") else ASKS
+    query = [f"{name}={asks[name]}" for name in route.required_fields if name in route.query_fields]
     if scope and "{scope}" not in route.path:
         if body is not None and route.reads != NDJSON and "scope" in route.fields:
             body["scope"] = scope

@@ -71,6 +71,12 @@ WRITES = {
         (lines({"text": f"{WORD} own", "key": "own"}), 200), (lines({"text": f"{WORD} x", "origin": "user"}), 422),
     ],
     "POST /v1/scaffold": [({"name": "wiki", "scope": "project"}, 200)],
+    "POST /v1/operator/messages": [
+        ({"text": f"{WORD} message", "to": "operator", **NOTE}, 201), ({"text": f"{WORD} x", **NOTE}, 403),
+        ({"text": f"{WORD} x", "to": "operator", "from": "operator", **NOTE}, 422),
+        ({"text": f"{WORD} x", "to": "operator", "sender": "operator", **NOTE}, 422),
+        ({"text": f"{WORD} x", "to": "operator", "agent": "bob", "scope": "agent"}, 403),
+    ],
     "POST /v1/history/forget": [({"session": "s1"}, 200)],
     "POST /v1/history/restore": [({"session": "s1"}, 200)],
     "DELETE /v1/notes/{scope}/{key}": [(None, 200)],
@@ -90,12 +96,15 @@ READS = {
     ],
     "POST /v1/search": [{"query": WORD, "limit": 100}],
     "POST /v1/brief": [{}, *[{"prompt": turn["text"], "again": True, "remember": False} for turn in TURNS]],
+    "GET /v1/operator/messages": ["?"], "POST /v1/operator/messages/read": [{}],
     "POST /v1/boot": [{}], "POST /v1/files/view": [{"path": "/memories/plan.md", "scope": "project"}],
     "POST /dispatch": [{"task": "x"}, {"task": "x", "agent": "mallory"}], "POST /v1/retain": [{"dry_run": True}],
 }  # fmt: skip
 NO_TEXT = {  # routes that neither keep a text of the caller in memory nor return one, or that only a person may use
     "POST /v1/files/delete", "POST /v1/clear", "POST /v1/forget-source", "POST /v1/purge", "POST /v1/notes/{scope}/{key}/purge",
-    "GET /v1/receipts", "GET /v1/receipts/{id}", "POST /v1/review/{scope}/{key}/approve",
+    "GET /v1/relations", "GET /v1/notes/{scope}/{key}/relations", "POST /v1/notes/{scope}/{key}/relations",
+    "DELETE /v1/notes/{scope}/{key}/relations", "POST /v1/review/{scope}/{key}/relations/accept",
+    "POST /v1/review/{scope}/{key}/relations/reject", "GET /v1/receipts", "GET /v1/receipts/{id}", "POST /v1/review/{scope}/{key}/approve",
     "POST /v1/review/{scope}/{key}/reject", "POST /v1/review/{scope}/{key}/quarantine", "POST /v1/trash/empty",
     "GET /v1/settings", "PUT /v1/settings/{name}",
     "GET /v1/check", "POST /v1/reindex", "POST /v1/embed", "GET /agents", "POST /agents", "POST /agents/{name}/token",
@@ -187,7 +196,7 @@ def find_persons(value, where=""):
 def names_a_person(line):
     """Return whether a line with the agent's text says that a person spoke. No text that the agent wrote has these words."""
     shown = re.sub(r"agent mallory as (user|assistant|system|operator)( operator| user)?", "", line)
-    for claim in ("origin: user", "agent: operator", "name: operator"):  # in the text of the file
+    for claim in ("origin: user", "agent: operator", "name: operator", "operator-outbox.jsonl"):  # in files, and their names
         shown = shown.replace(claim, "")
     return WORD in line and bool(re.search(r"\b(user|operator)\b", shown))
 

@@ -21,13 +21,13 @@ Example: text "Deploys run on Tuesdays: on-call is short on Fridays.", key "depl
 
 RECALL = """\
 Find what earlier sessions stored, by words and meaning. Use it at the start of a task, before a design choice, and when the \
-user refers to earlier work. Query in plain words. A result marked Degraded may miss matches."""
+user refers to earlier work. A result marked Degraded may miss matches."""
 
 FORGET = """\
-Move a wrong or unwanted note to the trash (30 days). To correct it, store the new text with its key instead."""
+Move a wrong note to the trash (30 days). To correct it, store the new text with its key instead."""
 
 SEARCH = """\
-Find lines in notes and memory files, by words and meaning: path, lines, score, snippet."""
+Find lines in notes and files, by words and meaning."""
 
 GET = """\
 Read a note by `key` (`as_of`: as of a day), or lines of a `path` from a result."""
@@ -36,12 +36,12 @@ HISTORY = """\
 Show all versions of a note (`key`), or the turns around a `turn` (a path from memory_recall)."""
 
 FACT = """\
-Set or read a dated fact. With `value`: set it, true from `on` (default today); the old value is closed, not deleted. Without \
+Set or read a dated fact. With `value`: set it, true from `on` (or today); the old value is closed, not deleted. Without \
 `value`: read, also `as_of` a date or with `history`. [[Name]] links to another subject.
 Example: subject "Telegram", label "owner", value "[[Ada]]", on "2026-03-27"."""
 
 FILE = """\
-Your own files under /memories, for longer texts: view (file or folder), create (or overwrite), str_replace (text that occurs \
+Your own files under /memories: view (file or folder), create (or overwrite), str_replace (text that occurs \
 once), insert (after a line, 0 = start), delete, rename. MEMORY.md or index.md is shown at session start: keep it short."""
 
 SAVE = """\

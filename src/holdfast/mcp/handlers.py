@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.base.invisible import find_kinds
 from holdfast.base.record import Record, computed_names, field_names
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.models import RELATION_KINDS
+from holdfast.safety import validate
 from holdfast.safety.validate import hide_secrets
 
 if TYPE_CHECKING:
     from holdfast.api.memory import Memory
-    from holdfast.models import Fact, Hit
+    from holdfast.models import Fact, Hit, Note
 
     Arguments = dict[str, Any]
 
@@ -35,7 +37,27 @@ def writes(tool: str, given: Arguments) -> bool:
 
 
 def store(memory: Memory, given: Arguments) -> Arguments:
-    return to_plain_data(memory.store(given.pop("text"), **given))
+    relations = [_read_relation(text) for text in given.pop("relations", ())]
+    stored = memory.store(given.pop("text"), **given)
+    related = [_relate(memory, stored.note, kind, target) for kind, target in relations]
+    return to_plain_data(stored) | ({"relations": related} if related else {})
+
+
+def _read_relation(text: str) -> tuple[str, str]:
+    """Return kind and key of `KIND KEY`, before anything is stored."""
+    kind, _, target = text.strip().partition(" ")
+    if kind not in RELATION_KINDS or not target.strip():
+        raise UsageError(f"not a relation: {text!r}", f"Write `KIND KEY`; KIND is one of {', '.join(RELATION_KINDS)}")
+    return kind, validate.check_existing_key(target.strip())
+
+
+def _relate(memory: Memory, note: Note, kind: str, target: str) -> Arguments:
+    """State a relation of a note that was just stored; a refusal is part of the answer, because the note is stored."""
+    about = {"kind": kind, "target": target}
+    try:
+        return {**about, "status": memory.relate(note.key, kind, target, scope=note.scope.kind).relation.status}
+    except HoldfastError as error:
+        return {**about, "problem": error.message}
 
 
 def recall(memory: Memory, given: Arguments) -> Arguments:
@@ -72,7 +94,9 @@ def get(memory: Memory, given: Arguments) -> Arguments:
     note = memory.get(given["key"], **{name: given[name] for name in ("scope", "as_of") if name in given})
     about = to_plain_data(note)
     hidden = {"hidden": about["hidden"]} if note.hidden else {}
-    return {"text": about.pop("text"), "exists": True, "path": note.path, **hidden, "note": about}
+    related = [] if note.archived or "as_of" in given else memory.relations(note.key, scope=note.scope.kind)
+    relations = {"relations": [to_plain_data(one) for one in related]} if related else {}
+    return {"text": about.pop("text"), "exists": True, "path": note.path, **hidden, "note": about, **relations}
 
 
 def history(memory: Memory, given: Arguments) -> Arguments:

@@ -29,6 +29,7 @@ _SNIPPET_CHARS = 160
 _MOST_SNIPPETS = 6
 _TURN_CHARS = 2000
 _NAME_CHARS = 120
+_MOST_RELATIONS = 20
 _PATH_CHARS = 1000
 _STOPS = (". ", "! ", "? ", ".\n", "!\n", "?\n", "。", "！", "？", "\n")
 _ESCAPED = r"Escaped in this text: \u003c is <, \u0060 is a backtick, \u007e is a tilde."
@@ -67,7 +68,24 @@ def format_store(answer: Answer) -> list[str]:
     """Return the result of a store, with the version to pass as `expected`."""
     note = answer["note"]
     lines = [f"{answer['action'].capitalize()} **{_name(note['key'])}** ({_scope_kind(note)}), version {note['version']}."]
-    return lines + _redacted(answer) + ([QUARANTINED] if note.get("quarantined") else [])
+    return lines + _stated(answer) + _redacted(answer) + ([QUARANTINED] if note.get("quarantined") else [])
+
+
+def _stated(answer: Answer) -> list[str]:
+    """Return each relation that was to be stated, with its status, or why it was refused."""
+    results = [
+        (one["kind"], one["target"], one.get("status") or f"refused: {one['problem']}") for one in answer.get("relations", ())
+    ]
+    return [f"{kind} **{_name(target)}**: {_name(result)}." for kind, target, result in results]
+
+
+def _relations(answer: Answer) -> list[str]:
+    """Return the relations of a note that was read, in both directions."""
+    return [
+        f"**{_name(one['key'])}** {one['kind']} **{_name(one['target'])}**"
+        + ("" if one["status"] == "accepted" else f" ({one['status']})")
+        for one in answer.get("relations", ())[:_MOST_RELATIONS]
+    ]
 
 
 def format_get(answer: Answer) -> list[str]:
@@ -81,7 +99,7 @@ def format_get(answer: Answer) -> list[str]:
     tags = [f"tags: {'; '.join([_name(tag) for tag in note['tags']])}"] if note.get("tags") else []
     about = [_scope_kind(note), f"type {note['type']}", _span(note), *_source(note, whole=True), *tags, *_marks(note)]
     head = f"**{_name(note['key'])}** ({', '.join(about)}), version {note['version']}, {_path(note['path'])}"
-    return _verbatim(head, answer["text"]) + ([QUARANTINED] if note.get("quarantined") else [])
+    return _verbatim(head, answer["text"]) + _relations(answer) + ([QUARANTINED] if note.get("quarantined") else [])
 
 
 def format_history(answer: Answer) -> list[str]:
@@ -237,6 +255,7 @@ def _hit_details(hit: Answer) -> list[str]:
 def _marks(one: Answer) -> list[str]:
     """Return what a reader must know before the text."""
     words = [word for word in ("pinned", "archived", "weak", "quarantined") if one.get(word)]
+    words += [f"superseded by {_name(one['superseded_by'])}"] if one.get("superseded_by") else []
     return words + ([f"hidden: {', '.join(one['hidden'])}"] if one.get("hidden") else [])
 
 
