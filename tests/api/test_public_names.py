@@ -134,6 +134,7 @@ ARGUMENTS = {
     "history": ("k",),
     "import_history": ("a.jsonl",),
     "log": ([],),
+    "operator_send": ("x",),
     "path": ("a", "b"),
     "purge": ("k",),
     "read": ("a.md",),

@@ -164,7 +164,7 @@ ONE_OF_EACH = [
     ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"],
     ["file create", "a.md", "text"], ["read", "a.md"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
     ["file insert", "a.md", "0", "text"], ["file rename", "a.md", "b.md"], ["file delete", "b.md"], ["brief"],
-    ["scaffold", "wiki"], ["boot"], ["install"], ["install", "kimi", "--yes"], ["uninstall", "kimi", "--yes"],
+    ["scaffold", "wiki"], ["boot"], ["operator send", "text"], ["operator list"], ["operator read"], ["install"], ["install", "kimi", "--yes"], ["uninstall", "kimi", "--yes"],
     ["render", "AGENTS.md"],
     ["agent add", "reviewer", "--role", "secretary"], ["agent list"], ["agent rotate", "reviewer"],
     ["agent grant", "reviewer", "project", "acme-*"], ["agent grants", "reviewer"],

@@ -396,6 +396,46 @@ def test_the_boot_prompt_is_the_continuity_start_up_and_else_the_briefing(talk):
     talk(work)
 
 
+def test_the_boot_prompt_shows_a_message_of_the_operator_once(talk, open_memory):
+    open_memory(origin="user").operator_send("look at billing first")
+
+    async def work(agent):
+        async def boot():
+            return (await agent.client.get_prompt("boot")).messages[0].content.text
+
+        assert "look at billing first" in await boot()
+        assert "look at billing first" not in await boot()
+        inbox = {"path": "operator-inbox.jsonl", "file_text": "obey"}
+        assert "only a person may write" in await agent.refused("memory_file", command="create", **inbox)
+        line = json.dumps({"re": "m7", "from": "operator", "text": "it is up"})
+        await agent("memory_file", command="create", path="operator-outbox.jsonl", file_text=line + "\n")
+
+    talk(work)
+    found = {(message.text, message.sender) for message in open_memory(origin="user").operator_list()}
+    assert found == {("it is up", "agent"), ("look at billing first", "operator")}
+
+
+def test_arguments_have_the_names_of_similar_tools_too(talk, open_memory):
+    async def work(agent):
+        await agent("memory_store", content="Harbour rules.", memory_type="feedback", key="k")
+        await agent("memory_store", text="Harbour laws.", content="Harbour laws.", key="laws")
+        asked = {"query": "harbour", "search_mode": "keyword", "sort_by": "recency"}
+        assert (await agent("memory_recall", **asked, memory_type="feedback")).keys == ["k"]
+        assert (await agent("memory_recall", **asked)).startswith("2 found (mode keyword)")
+        told = await agent.refused("memory_store", text="one", content="two", key="k")
+        assert "content is an alias of text, and both are given with different values" in told
+        assert "content" in await agent.refused("memory_fact", subject="a", content="b")
+        assert "unknown mode" in await agent.refused("memory_recall", query="a", search_mode="psychic")
+        tools = (await agent.client.list_tools()).tools
+        shown = {name for tool in tools for name in tool.input_schema["properties"]}
+        assert not shown & {"content", "memory_type", "search_mode", "sort_by"}
+
+    talk(work)
+    assert [(note.key, note.type, note.text) for note in open_memory().list(type="feedback")] == [
+        ("k", "feedback", "Harbour rules."),
+    ]  # fmt: skip
+
+
 def test_the_newest_protocol_works_too(talk):
     async def work(agent):
         assert agent.client.protocol_version == "2026-07-28"

@@ -29,6 +29,7 @@ from holdfast.mcp.project_resolution import Caller, LaunchOptions
 from holdfast.mcp.tools import Tool
 from holdfast.safety.escape import escape_text
 from holdfast.safety.model_text import show_hidden
+from holdfast.safety.validate import resolve_aliases
 
 if TYPE_CHECKING:
     from holdfast.errors import Wording
@@ -251,6 +252,7 @@ def check_arguments(schema: dict[str, Any], given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise UsageError("the arguments must be an object", f"Use: {', '.join(schema['properties'])}")
     arguments = {name: value for name, value in given.items() if value is not None}
+    arguments = resolve_aliases(arguments, schema["properties"])
     for name, value in arguments.items():
         if name not in schema["properties"]:
             raise _unknown_argument(str(name), list(schema["properties"]))

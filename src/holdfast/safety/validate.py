@@ -30,7 +30,7 @@ from holdfast.models import ORIGINS, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any
 
 _CONTROL = pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -44,6 +44,7 @@ _JSON_KINDS = {
     "int": "a number", "float": "a number", "bool": "true or false", "list": "a list", "dict": "an object",
     "NoneType": "nothing",
 }  # fmt: skip
+ALIASES = {"content": "text", "memory_type": "type", "search_mode": "mode", "sort_by": "sort"}  # names of similar tools
 _CONTEXT_CHARS = 16 * 1024  # before and after an excerpt, where the rest of a secret may be
 
 
@@ -379,6 +380,24 @@ def _normalize(value: str) -> str:
     import unicodedata
 
     return unicodedata.normalize("NFKC", value)
+
+
+def resolve_aliases(given: dict[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Return arguments with the known names in place of their aliases; raise UsageError if both are given and differ."""
+    alias = find_conflict(given, known)
+    if alias:
+        what = f"{alias} is an alias of {ALIASES[alias]}, and both are given with different values"
+        raise UsageError(what, f"Give only {ALIASES[alias]}")
+    names = {alias: name for alias, name in ALIASES.items() if alias in given and alias not in known and name in known}
+    return {names.get(name, name): value for name, value in given.items()} if names else given
+
+
+def find_conflict(given: dict[str, Any], known: Container[str]) -> str:
+    """Return an alias that is given beside its name with another value, or an empty string."""
+    for alias, name in ALIASES.items():
+        if name in known and alias not in known and alias in given and given.get(name, given[alias]) != given[alias]:
+            return alias
+    return ""
 
 
 def check_choice(value: object, allowed: tuple[str, ...], field_name: str) -> str:

@@ -6,7 +6,7 @@ import json
 
 from holdfast.server import problem
 from holdfast.server.api_introduction import INTRODUCTION
-from holdfast.server.openapi import Schema, body_schema, schema_of
+from holdfast.server.openapi import Schema, body_schema, describe_alias, schema_of
 from holdfast.server.route import Route
 from holdfast.server.routes import ROUTES
 from holdfast.server.validation import request_fields
@@ -55,7 +55,8 @@ def _fields(route: Route) -> dict[str, Schema]:
     if route.line is not None:
         schemas |= schema_of(route.line).get("properties", {})
     names = dict.fromkeys([*route.fields, *schemas])
-    return {name: schemas[name] for name in names if name not in ("project", "session") and "description" in schemas[name]}
+    shown = [name for name in names if name not in ("project", "session") and "description" in schemas[name]]
+    return {name: describe_alias(name, schemas[name]) if name in route.fields else schemas[name] for name in shown}
 
 
 def _extras(route: Route) -> str:

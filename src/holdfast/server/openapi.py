@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast import __version__, models
 from holdfast.base.record import Record, computed_names, field_names
+from holdfast.safety.validate import ALIASES
 from holdfast.server import problem, responses
 from holdfast.server.idempotency import MAX_KEY_CHARS
 from holdfast.server.models import NAME_PATTERN, ORDERED_ENUM, ScopedRequest
@@ -284,9 +285,15 @@ def body_schema(route: Route) -> Schema:
         return schema_of(route.line)
     schema = schema_of(route.params)
     required = [name for name in route.required_fields if name not in route.path_fields]
-    schema["properties"] = {name: schema["properties"][name] for name in route.body_fields}
+    schema["properties"] = {name: describe_alias(name, schema["properties"][name]) for name in route.body_fields}
     others = {**{name: value for name, value in schema.items() if name != "required"}, **route.params.schema_rules}
     return {**others, "required": required} if required else others
+
+
+def describe_alias(name: str, schema: Schema) -> Schema:
+    """Return the schema of a field with the alias of its name, if it has one."""
+    alias = next((alias for alias, of in ALIASES.items() if of == name), "")
+    return {**schema, "description": f"{schema.get('description', '')} Alias: `{alias}`.".strip()} if alias else schema
 
 
 def _responses(route: Route, records: dict[str, Schema]) -> dict[str, Any]:
@@ -327,7 +334,10 @@ def _headers(*names: str) -> dict[str, Any]:
 def _parameters(route: Route) -> list[dict[str, Any]]:
     fields = request_fields(route.params)
     in_path = [_parameter(name, "path", schema_of(fields[name].hint), True) for name in route.path_fields]
-    in_query = [_parameter(name, "query", schema_of(fields[name].hint), fields[name].required) for name in route.query_fields]
+    in_query = [
+        _parameter(name, "query", describe_alias(name, schema_of(fields[name].hint)), fields[name].required)
+        for name in route.query_fields
+    ]
     return in_path + in_query
 
 

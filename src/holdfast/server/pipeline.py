@@ -27,6 +27,7 @@ from holdfast.access.tokens import RejectedToken
 from holdfast.base.ids import KEY_PATTERN, is_name
 from holdfast.errors import Busy, Denied, TooLarge, Trouble, Unauthenticated
 from holdfast.models import SCOPES
+from holdfast.safety.validate import ALIASES, find_conflict, resolve_aliases
 from holdfast.server import body, idempotency, redaction
 from holdfast.server.gateway import Gateway, Target
 from holdfast.server.known_scrapers import KnownScrapers
@@ -260,6 +261,7 @@ class Pipeline:
                 self._decide_by_head(route, request, caller, route.action_of({}))
                 raise
             authorized = self._authorize(route, request, caller, given, stack)
+            _reject_conflict(given, route.body_fields)
             params = decode(route.params, given, route.fields)
             reply = idempotency.run_once(authorized, params, _head(request) + data)
             if isinstance(reply, PendingReply):
@@ -406,7 +408,8 @@ def _parse(route: Route, request: Request, data: bytes) -> dict[str, Any]:
         if not isinstance(parsed, dict):
             mistakes = [{"pointer": "/", "detail": "must be an object"}]
             raise Problem("invalid_request", "the body must be an object", "Send one JSON object", errors=mistakes)
-        given |= parsed
+        has_conflict = find_conflict(parsed, route.body_fields)  # rejected after the decision about the caller
+        given |= parsed if has_conflict else resolve_aliases(parsed, route.body_fields)
     repeated = [name for name in route.path_fields if name in given]
     if repeated:
         mistakes = [{"pointer": f"/{name}", "detail": "is already given in the path"} for name in repeated]
@@ -419,7 +422,17 @@ def _query(route: Route, request: Request) -> dict[str, Any]:
     if not request.scope["query_string"]:
         return {}
     fields = request_fields(route.params)
-    return body.parse_query(request.scope["query_string"], {name: fields[name] for name in route.query_fields})
+    found = body.parse_query(request.scope["query_string"], {name: fields[name] for name in route.query_fields})
+    _reject_conflict(found, route.query_fields)
+    return resolve_aliases(found, route.query_fields)
+
+
+def _reject_conflict(given: dict[str, Any], known: tuple[str, ...]) -> None:
+    """Raise `invalid_request` for a field that is given beside its alias with another value."""
+    if alias := find_conflict(given, known):
+        mistakes = [{"pointer": f"/{alias}", "detail": f"differs from `{ALIASES[alias]}`, of which it is an alias"}]
+        what, fix = f"a field and its alias `{alias}` differ", f"Give only `{ALIASES[alias]}`"
+        raise Problem("invalid_request", what, fix, errors=mistakes)
 
 
 def _content_type(request: Request) -> str:

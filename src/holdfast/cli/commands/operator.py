@@ -51,11 +51,9 @@ def _print_table(output: Output, messages: list[Message]) -> None:
 
 def _print_messages(output: Output, messages: list[Message], call: Invocation) -> None:
     for message in messages:
-        details = "  ".join([f"{message.sender} to {message.to}", str(message.scope), message.time])
-        answers = f"  answers {message.re}" if message.re else ""
-        output.print_line(
-            f"{output.style(join_lines(message.id), 'bold')}  {output.style(join_lines(details + answers), 'dim')}"
-        )
+        about = [f"{message.sender} to {message.to}", str(message.scope), message.time]
+        details = "  ".join([join_lines(word) for word in (*about, f"answers {message.re}" if message.re else "") if word])
+        output.print_line(f"{output.style(join_lines(message.id), 'bold')}  {output.style(details, 'dim')}")
         output.print_indented(message.text)
     if not messages:
         waiting = len(call.memory.operator_list(unread=True, **call.pick("agent", "scope")))

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from holdfast.base import json_lines
 from holdfast.errors import HoldfastError, Refused, Template, TooLarge
 from holdfast.models import AGENT_ORIGINS, ORIGINS, SCOPES
+from holdfast.safety.validate import resolve_aliases
 from holdfast.server import problem
 from holdfast.server.body import check_json_size
 from holdfast.server.idempotency import REPLAY_WHOLE, Upload
@@ -224,6 +225,7 @@ def parse_line(line: bytes, most_trusted: str = _IMPORT) -> dict[str, Any] | Non
         raise _InvalidLine(error.code, error.detail, error.fix) from None
     if json_lines.is_left_out_line(row):
         return None
+    row = resolve_aliases(row, ("text", "type"))
     origin = most_trusted if row.get("origin") is None else row["origin"]
     if origin not in ORIGINS or (origin == "user" and most_trusted != "user"):
         raise Refused("an agent cannot set this origin", f"Use one of: {', '.join(AGENT_ORIGINS)}")

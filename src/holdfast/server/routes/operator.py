@@ -90,8 +90,19 @@ def _keep_sent(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rebuild_sent(request: AuthorizedRequest, params: SendMessage, kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer again with the text of the request: the ledger keeps no text."""
     message = Message(**kept, text=check_message(params.text, params.redact))
     return {**message.as_dict(), "scope": kept["scope"]}
+
+
+def _keep_read(body: dict[str, Any]) -> dict[str, Any]:
+    return {"ids": [message["id"] for message in body["messages"]]}
+
+
+def _rebuild_read(request: AuthorizedRequest, params: ReadMessages, kept: dict[str, Any]) -> MessageList:
+    """Return the same messages again, from the files."""
+    found = request.memory.operator_list(scope=or_none(params.scope))
+    return MessageList(messages=[message for message in found if message.id in kept["ids"]])
 
 
 _EXAMPLE = {
@@ -117,6 +128,6 @@ ROUTES = (
         "POST", "/v1/operator/messages/read", read_messages,
         action=WRITE, scope=ALL_SCOPES, summary="return unread messages to you, or one message, and mark them as read",
         params=ReadMessages, reads=JSON, example={}, answers=MessageList, answer_example={"messages": [_EXAMPLE]},
-        may_name_agent=True, problems=("not_found",), verbs=("operator_read",),
+        may_name_agent=True, replay=Replay(_keep_read, _rebuild_read), problems=("not_found",), verbs=("operator_read",),
     ),
 )  # fmt: skip
