@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
@@ -662,3 +663,24 @@ def test_a_file_may_be_given_as_bytes(open_memory):
     assert memory.files.view("b.md") == "größe\n"
     with pytest.raises(InvalidText):
         memory.files.create("b.md", b"\xff")
+
+
+def test_viewing_a_folder_that_another_writer_creates_and_deletes_shows_it_or_says_that_it_is_missing(open_memory):
+    memory, writer = open_memory(), open_memory()
+    finished, seen = threading.Event(), set()
+
+    def write():
+        for _ in range(40):
+            writer.files.create("a/b.md", "x")
+            writer.files.delete("a")
+        finished.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    while not finished.is_set():
+        try:
+            seen.add(memory.files.view("a"))
+        except NotFound:
+            seen.add("missing")
+    thread.join()
+    assert seen == {"b.md", "", "missing"} or seen == {"b.md", "missing"}

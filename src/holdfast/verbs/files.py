@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.context import file_sources
 from holdfast.context.caller import typed_errors
-from holdfast.errors import Conflict, InvalidPath, InvalidText, NotFound, Refused, UsageError
+from holdfast.errors import Conflict, Damaged, InvalidPath, InvalidText, NotFound, Refused, UsageError
 from holdfast.ledger.file_sources import FileVersion
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
@@ -31,7 +31,12 @@ class Files:
         parts, tree, target = self._resolve(path, scope, writing=False)
         if tree.is_folder(parts):
             return "\n".join(tree.list_names(parts) or [])
-        text = self._read_text(tree, parts, path)
+        try:
+            text = self._read_text(tree, parts, path)
+        except Damaged:
+            if not tree.is_folder(parts):
+                raise
+            return "\n".join(tree.list_names(parts) or [])  # another process created the folder in this moment
         self._context.purge_filter.refuse_returned(target.folder, [text])
         if lines is None:
             return text
