@@ -116,16 +116,17 @@ class _Call:
         self._work = tracing.bind(work)
         self._is_done = False
         self._value: Any = None
-        self._error: BaseException | None = None
+        self._error: Exception | None = RuntimeError("the thread was stopped before the call ended")
 
     def run(self) -> None:
         """Run the call, in a thread."""
         try:
-            self._value = self._work()
-        except BaseException as error:
+            self._value, self._error = self._work(), None
+        except Exception as error:
             self._error = error
-        with suppress(RuntimeError):  # the loop has ended
-            self.loop.call_soon_threadsafe(self._finish)
+        finally:
+            with suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(self._finish)
 
     def _finish(self) -> None:
         self._is_done = True
