@@ -26,6 +26,8 @@ curl -sS http://127.0.0.1:8710/v1/notes -H "Authorization: Bearer $TOKEN" -H 'Co
   A write to a project without its name is rejected.
 - **Scope**: a request that names no scope covers all scopes of the role, unless the field has a default.
 - **Fields**: an unknown field and a field that occurs twice are rejected, in a query, a body and a line of an import.
+- **Aliases**: `content` for `text`, `memory_type` for `type`, `search_mode` for `mode` and `sort_by` for `sort`, in a query, a body and a
+  line of an import. An alias that differs from its field is rejected. Answers use the names of the fields.
 - **Request id**: send `X-Request-Id`, or the server makes one. Each response and each log line has it.
 - **Tenant**: on PostgreSQL the token determines the [tenant](gateway.md#several-tenants-on-postgresql).
 
@@ -87,7 +89,7 @@ Otherwise the answer is 412.
 ## Lists and pages
 
 `/v1/notes`, `/v1/notes/{scope}/{key}/history`, `/v1/trash`, `/v1/facts`, `/v1/facts/subjects`, `/v1/history/sessions`, `/v1/review`,
-`/v1/receipts`, `/done`, `/audit` and `/agents` return pages. Pass `next` of an answer as `cursor`, until `next` is null. Other lists
+`/v1/operator/messages`, `/v1/receipts`, `/done`, `/audit` and `/agents` return pages. Pass `next` of an answer as `cursor`, until `next` is null. Other lists
 are complete. `Memory(url)` reads all pages.
 
 Use a cursor only with its own list. An invalid cursor, or one of a scope that you cannot access, is rejected.
