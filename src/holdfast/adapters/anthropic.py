@@ -171,7 +171,7 @@ class _Commands:
         raise _tool_error(conflict)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        path, line, text = _path(command), command.insert_line, _field(command, "insert_text")
+        path, line, text = _path(command), getattr(command, "insert_line", None), _field(command, "insert_text")
         missing = ToolError(f"Error: The path {path} does not exist")
         for _ in range(_ATTEMPTS):
             count = _count_lines(self._read_file(path, missing))

@@ -109,25 +109,26 @@ class HoldfastSession:
 
     def _pop_item(self) -> TResponseInputItem | None:
         for _ in _attempts():
-            name, line = self._find_newest()
-            if not line:
+            newest = self._find_newest()
+            if newest is None:
                 return None
+            name, line, item = newest
             try:
                 # a segment that becomes empty stays: another process may be adding to it
                 self.memory.files.str_replace(f"{self._folder}/{name}", line, "", scope=self.scope, redact=self.redact)
+                return item
             except (Conflict, NotFound):
                 continue
-            if items := list(parse_lines(line)):
-                return items[0]
         return None
 
-    def _find_newest(self) -> tuple[str, str]:
-        """Return the segment and the line of the newest item; two empty texts if there is none."""
+    def _find_newest(self) -> tuple[str, str, TResponseInputItem] | None:
+        """Return the segment, the line and the value of the newest item."""
         for name in reversed(self._list_segments()):
             for line in self._read_segment(name).split("\n"):
-                if line.strip():
-                    return name, line
-        return "", ""
+                item = _parse_line(line)
+                if item is not None:
+                    return name, line, item
+        return None
 
     def _clear(self) -> None:
         for _ in _attempts():
@@ -192,21 +193,22 @@ def render_lines(items: Sequence[TResponseInputItem]) -> str:
 def parse_lines(text: str) -> Iterator[TResponseInputItem]:
     """Yield the items of lines. A line that is not an item, because of an edit or a purge, is left out and logged."""
     for line in text.split("\n"):
-        if not line.strip():
-            continue
-        item = _parse_line(line) or _parse_line(_BARE_MARK.sub(r'"\g<0>"', line))
-        if item is None:
-            _log.warning("a line of a session is not an item and was left out")
-        else:
+        item = _parse_line(line)
+        if item is not None:
             yield item
+        elif line.strip():
+            _log.warning("a line of a session is not an item and was left out")
 
 
 def _parse_line(line: str) -> TResponseInputItem | None:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    item = fields.get("item") if isinstance(fields, dict) else None
+    item = None
+    for text in (line, _BARE_MARK.sub(r'"\g<0>"', line)):
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        item = fields.get("item") if isinstance(fields, dict) else None
+        break
     return item if isinstance(item, dict) else None
 
 
