@@ -199,7 +199,8 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "operator send": ("done", "--to-operator"),
     "file delete": ("goals.md",), "scaffold": ("wiki",), "install": ("--dry-run",), "uninstall": ("--dry-run",),
     "render": ("AGENTS.md",),
-    "expand": ("x",), "brief": ("--prompt", "how do we deploy"), "completion": ("bash",), "trace": ("deploys",), "relate": ("deploys",),
+    "expand": ("x",), "brief": ("--prompt", "how do we deploy"), "completion": ("bash",), "trace": ("deploys",),
+    "relate": ("deploys",),
     "config": ("notes.max_bytes",),
     "export": (), "review": ("--json",),
 }  # fmt: skip

@@ -67,6 +67,8 @@ REQUESTS = {  # the HTTP request for each command that a hint may name
     "role list": "`GET /roles`",
     "audit verify": "`GET /audit/verify`",
     "doctor": "`GET /v1/check`",
+    "relate --list {}": "`GET /v1/notes/SCOPE/{}/relations`",
+    "relate --remove KEY KIND TARGET": "`DELETE /v1/notes/SCOPE/KEY/relations`",
     "operator list": "`GET /v1/operator/messages`",
     "operator send --to-operator TEXT": '`POST /v1/operator/messages {{"to": "operator", "text": TEXT}}`',
 }

@@ -10,10 +10,11 @@ from holdfast.base import dates
 from holdfast.base.markdown import find_title
 from holdfast.errors import Conflict, HoldfastError, NotFound, Refused
 from holdfast.formats.facts import find_fact_lines
-from holdfast.models import AGENT_ORIGINS, SCOPES, parse_tags
+from holdfast.models import AGENT_ORIGINS, RELATION_KINDS, SCOPES, parse_tags
 from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.page import Page, Visit, read_number, redirect
+from holdfast.server.web.relations import read_relations
 
 _VERSIONS = 5  # on one page
 _TRASH = 500
@@ -54,7 +55,8 @@ async def get_note(visit: Visit) -> Response:
         as_of=moments.get("as_of", ""), known_at=moments.get("known_at", ""),
         versions=_compare(versions), is_first_page="cursor" not in paging,
         cursor=paging.get("cursor", ""), total=found["versions"], trust=_describe_trust(found),
-        facts=_list_facts(found, note.key),
+        facts=_list_facts(found, note.key), kinds=RELATION_KINDS,
+        relations=[] if moments else await read_relations(visit, note.fields, note.scope, note.key),
     )  # fmt: skip
 
 

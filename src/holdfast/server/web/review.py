@@ -14,6 +14,7 @@ from holdfast.server.problem import Problem
 from holdfast.server.web import address, text
 from holdfast.server.web.note import CONFLICT_CODES, get_to_change
 from holdfast.server.web.page import Page, Visit, redirect
+from holdfast.server.web.relations import read_proposed
 
 _REVIEW = "memory.review"
 _LIMIT = 20  # notes on one page; a form has at most 64 fields
@@ -73,7 +74,8 @@ async def _render_list(visit: Visit, done: dict[str, list[NoteRef]], failures: l
     return await visit.render(
         "review.html", notes=[{**note, "ref": make_ref(note)} for note in page["notes"]], waiting=page["waiting"],
         next=page["next"], cursor=cursor, at=at if at.isascii() and at.isdecimal() else "", may_decide=_may_decide(visit),
-        done_notes=done, failures=failures, http_status=failures[0]["problem"]["status"] if failures else 200,
+        done_notes=done, failures=failures, relations=await read_proposed(visit),
+        http_status=failures[0]["problem"]["status"] if failures else 200,
     )  # fmt: skip
 
 
