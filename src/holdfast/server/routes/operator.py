@@ -105,7 +105,7 @@ def _rebuild_read(request: AuthorizedRequest, params: ReadMessages, kept: dict[s
     return MessageList(messages=[message for message in found if message.id in kept["ids"]])
 
 
-_EXAMPLE = {
+_EXAMPLE: dict[str, Any] = {
     "id": "01KPAXEB201VA8X6", "scope": {"kind": "agent", "id": "reviewer"}, "to": "agent", "sender": "operator",
     "time": "2026-05-02T09:00:00Z", "text": "Look at billing first.", "re": None, "read": False, "hidden": [],
 }  # fmt: skip
