@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_readme import blocks, check_comments
 
 from holdfast import Memory
 
@@ -58,5 +59,22 @@ def run_example(home):
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def run_page(home, tmp_path):
+    """Return a function that runs the code of a page of docs/adapters in a process of its own and checks what it prints."""
+
+    def run(name, before="", **env):
+        code = blocks(ROOT / "docs/adapters" / name, "python")
+        assert code
+        script = tmp_path / "page.py"
+        script.write_text("\n".join([before, *code]), encoding="utf-8")
+        env = {"PATH": "/usr/bin:/bin", "HOLDFAST_HOME": str(home), "HOLDFAST_EMBEDDER": "none", **env}
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, env=env, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        check_comments("\n".join(code), done.stdout)
 
     return run

@@ -362,3 +362,9 @@ def test_the_tools_implement_every_method_of_the_sdk(memory):
 
 def test_the_example_runs(run_example):
     assert "found by search: customer.md" in run_example("anthropic_memory_tool.py")
+
+
+def test_the_code_of_the_page_prints_what_the_page_shows(run_page):
+    note = {"command": "create", "path": "/memories/customer.md", "file_text": "Ann prefers coffee."}
+    with ScriptedModel(("memory", note), "Noted.") as server:
+        run_page("anthropic.md", ANTHROPIC_BASE_URL=server.url, ANTHROPIC_API_KEY="of-a-test")

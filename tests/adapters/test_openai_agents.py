@@ -355,3 +355,9 @@ def test_the_example_runs(run_example):
 def test_the_mark_of_a_secret_within_a_text_is_not_quoted():
     text = json.dumps({"id": "1", "item": {"content": f"{string.ascii_letters}: [REDACTED:github-pat]"}}) + "\n"
     assert list(parse_lines(text)) == [{"content": f"{string.ascii_letters}: [REDACTED:github-pat]"}]
+
+
+def test_the_code_of_the_page_prints_what_the_page_shows(run_page):
+    with ScriptedModel("Noted.") as server:
+        disable = {"OPENAI_AGENTS_DISABLE_TRACING": "true"}
+        run_page("openai-agents.md", OPENAI_BASE_URL=f"{server.url}/v1", OPENAI_API_KEY="of-a-test", **disable)

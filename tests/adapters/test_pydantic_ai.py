@@ -178,3 +178,7 @@ def test_an_agent_of_a_model_on_loopback_uses_the_tools(memory):
 
 def test_the_example_runs(run_example):
     assert run_example("pydantic_ai_agent.py") == "first run: Noted.\nsecond run: You deploy on Tuesdays.\n"
+
+
+def test_the_code_of_the_page_prints_what_the_page_shows(run_page):
+    run_page("pydantic-ai.md", "from pydantic_ai.models.test import TestModel\nmodel = TestModel(call_tools=[])")
