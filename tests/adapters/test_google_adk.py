@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from frameworks import need_framework
@@ -20,9 +21,12 @@ from google.adk.sessions.session import Session
 from google.adk.tools import load_memory, preload_memory
 from google.genai import types
 from pydantic import PrivateAttr
+from test_readme import blocks
 
 from holdfast import Memory, UsageError
 from holdfast.adapters.google_adk import HoldfastMemoryService, TurnNotDeleted, project_of
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "adapters" / "google-adk.md"
 
 
 class ScriptedLlm(BaseLlm):
@@ -238,6 +242,46 @@ def test_concurrent_sessions_of_many_users_are_all_stored(service):
         return [(await service.search_memory(app_name="shop", user_id=user, query=user)).memories for user in users]
 
     assert [texts(found) for found in asyncio.run(run())] == [[f"I am user{number}."] for number in range(40)]
+
+
+def check_service(service):
+    test_no_user_and_no_app_finds_what_another_one_stored(service)
+    test_an_agent_finds_an_earlier_session_with_the_tools_of_adk(service)
+    service.close()
+
+
+def test_the_service_works_on_postgresql(postgres_url):
+    check_service(HoldfastMemoryService(postgres_url))
+
+
+def test_the_service_works_over_http(any_gateway):
+    any_gateway.add_role("app", ("agent.memory.read", "agent.memory.write"), ("project",))
+    token = any_gateway.agent("app", "app").token
+    check_service(HoldfastMemoryService(f"http://127.0.0.1:{any_gateway.port}", token=token))
+
+
+def test_the_code_of_the_page_makes_an_agent_that_remembers(home, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    names = {"model": ScriptedLlm.of("Noted.", "At nine.")}
+    for block in blocks(PAGE, "python"):
+        exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102  # our own page
+
+    async def run():
+        for session_id, prompt in (("s1", "My flight leaves at nine."), ("s2", "When does my flight leave?")):
+            await names["runner"].session_service.create_session(app_name="shop", user_id="ann", session_id=session_id)
+            message = types.Content(role="user", parts=[types.Part(text=prompt)])
+            async for _ in names["runner"].run_async(user_id="ann", session_id=session_id, new_message=message):
+                pass
+
+    asyncio.run(run())
+    assert "My flight leaves at nine." in names["model"].last_contents
+    names["memory_service"].close()
+
+
+def test_the_example_runs(run_example):
+    assert run_example("google_adk_memory.py").splitlines() == [
+        "monday: Noted.", "tuesday: You said: My flight to Oslo leaves at nine.", "found for bob: 0",
+    ]  # fmt: skip
 
 
 def test_wrong_arguments_are_rejected_with_what_to_do(service):

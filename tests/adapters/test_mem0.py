@@ -11,17 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import npm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_readme import blocks, check_comments
 
 from holdfast import Memory as Store
 from holdfast import SecretFound, UsageError
 from holdfast.adapters.mem0 import AsyncMemory, InvalidArgument, Memory, MemoryNotFound, ValidationError
 from holdfast.adapters.tenants import MemoryPool, name_parts, project_name
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "adapters" / "mem0.md"
 MESSAGES = [
     {"role": "user", "content": "I'm planning to watch a movie tonight. Any recommendations?"},
     {"role": "assistant", "content": "How about thriller movies? They can be quite engaging."},
@@ -483,6 +486,53 @@ def test_the_async_class_has_the_same_answers(config):
             return await memory.get_all(filters={"user_id": "alice"})
 
     assert asyncio.run(run()) == {"results": []}
+
+
+def remote_config(gateway):
+    """Return the configuration of an application with a token of its own."""
+    gateway.add_role("app", ("agent.memory.read", "agent.memory.write"), ("project",))
+    return {"holdfast": {"home": f"http://127.0.0.1:{gateway.port}", "token": gateway.agent("app", "app").token}}
+
+
+def check_program(memory):
+    answers = quickstart(memory)
+    assert [len(answer["results"]) for answer in (answers[0], answers[4], answers[9], answers[19])] == [4, 3, 8, 0]
+    assert [event["event"] for event in answers[15]] == ["ADD", "UPDATE", "UPDATE"]
+    test_no_user_finds_what_another_user_stored(memory)
+
+
+def test_the_program_runs_on_postgresql(postgres_url):
+    with Memory({"holdfast": {"home": postgres_url}}) as memory:
+        check_program(memory)
+
+
+def test_the_program_runs_over_http(any_gateway):
+    with Memory.from_config(remote_config(any_gateway)) as memory:
+        check_program(memory)
+
+
+def test_deleting_more_memories_than_a_gateway_accepts_at_once_waits(gateway):
+    with Memory.from_config(remote_config(gateway)) as memory:
+        messages = [{"role": "user", "content": f"Fact {number}"} for number in range(130)]
+        assert len(memory.add(messages, user_id="u", infer=False)["results"]) == 130
+        memory.delete_all(user_id="u")
+        assert memory.get_all(filters={"user_id": "u"}) == {"results": []}
+
+
+def test_the_code_of_the_page_prints_what_the_page_shows(home, monkeypatch, capsys):
+    monkeypatch.setenv("HOLDFAST_HOME", str(home))
+    names = {}
+    for block in blocks(PAGE, "python"):
+        exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102  # our own page
+        check_comments(block, capsys.readouterr().out)
+    assert names["added"]["results"]
+
+
+def test_the_example_runs(run_example):
+    assert run_example("mem0_quickstart.py").splitlines() == [
+        "added: 3", "added again: 0", "found: I don't like thrillers, but I love sci-fi movies.", "found for bob: 0",
+        "history: ['ADD', 'UPDATE']", "left: 0",
+    ]  # fmt: skip
 
 
 def test_reset_leaves_other_notes_of_the_home(memory, home):

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import re
 import secrets
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from time import sleep
 from typing import Any, NoReturn, Self
 
-from holdfast import Conflict, Hit, Note, NotFound
+from holdfast import Conflict, Hit, Note, NotFound, TooMany
 from holdfast import Memory as Store
 from holdfast.adapters.comments import add_comment, split_comment
 from holdfast.adapters.mem0_arguments import (
@@ -91,6 +93,9 @@ class Item:
             "created_at": payload["created_at"], "updated_at": payload["updated_at"],
             **{name: payload[name] for name in _PROMOTED if name in payload}, **scores,
         }  # fmt: skip
+
+
+Match = tuple[float, Item, Json]  # score, memory, details of the score
 
 
 @dataclass(frozen=True)
@@ -236,16 +241,14 @@ class Memory:
             )
         for project, owner in self._projects(ids):
             with self._pool.use(project) as memory:
-                for item in list(_list_items(memory, owner, ids)):
-                    memory.forget(item.note.key, scope="project")
+                _forget(memory, list(_list_items(memory, owner, ids)))
         return {"message": "Memories deleted successfully!"}
 
     def reset(self) -> None:
         """Forget every memory of every user that was stored with this prefix."""
         for project, owner in self._projects({}):
             with self._pool.use(project) as memory:
-                for item in list(_list_items(memory, owner, {})):
-                    memory.forget(item.note.key, scope="project")
+                _forget(memory, list(_list_items(memory, owner, {})))
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -278,16 +281,16 @@ class Memory:
         if not isinstance(query, str) or not query.strip():
             raise InvalidArgument("Invalid query: must be a non-empty string", "Pass the words to search for")
         ids, conditions = check_filters(filters)
-        found: dict[str, tuple[float, Item, Json]] = {}
+
+        def is_wanted(score: float, item: Item) -> bool:
+            return score >= threshold and item.is_shown(conditions, show_expired)
+
+        found: list[Match] = []
         for project, owner in self._projects(ids):
             with self._pool.use(project) as memory:
-                for score, item, why in _recall(memory, owner, ids, query):
-                    if score >= threshold and item.is_shown(conditions, show_expired):
-                        found[item.note.key] = score, item, why
-        ranked = sorted(found.values(), key=lambda one: -one[0])
-        if threshold <= OTHERS_SCORE and len(ranked) < top_k:
-            others = [item for item in self._list(ids) if item.note.key not in found]
-            ranked += [(OTHERS_SCORE, item, {}) for item in others if item.is_shown(conditions, show_expired)]
+                candidates = _find_matches(memory, owner, ids, query, top_k)
+                found += itertools.islice((one for one in candidates if is_wanted(one[0], one[1])), top_k)
+        ranked = sorted(found, key=lambda one: -one[0])
         results = []
         for score, item, why in ranked[:top_k]:
             details = {"score_details": {**why, "final_score": score, "threshold": threshold}} if explain else {}
@@ -386,10 +389,7 @@ class Memory:
     def _find(self, memory_id: object) -> Item | None:
         project, owner = self._locate(memory_id)
         with self._pool.use(project) as memory:
-            try:
-                return parse_note(memory.get(parse_id(memory_id), scope="project"), owner)
-            except NotFound:
-                return None
+            return _read_item(memory, parse_id(memory_id), owner)
 
     def _require(self, memory_id: object) -> Item:
         item = self._find(memory_id)
@@ -585,19 +585,46 @@ def _list_items(memory: Store, user_id: str | None, ids: Mapping[str, str]) -> I
                 yield item
 
 
-def _recall(memory: Store, user_id: str | None, ids: Mapping[str, str], query: str) -> Iterator[tuple[float, Item, Json]]:
-    """Yield the memories that a recall finds, with their scores."""
+def _find_matches(memory: Store, user_id: str | None, ids: Mapping[str, str], query: str, top_k: int) -> Iterator[Match]:
+    """Yield the memories that a recall finds, best first, and then the newest others; each is read when it is asked for."""
     answer = memory.recall(query.strip(), scope="project", kind="note", tags=[CLIENT, *_id_tags(ids)], limit=_MAX_HITS)
     best = max((hit.score for hit in answer), default=0.0)
     asked = _words(query)
-    for hit in answer:
-        try:
-            note = memory.get(hit.key, scope="project")  # a hit may have only a part of the text
-        except NotFound:  # deleted since the recall
-            continue
-        item = parse_note(note, user_id)
+    known = _items_by_key(memory, user_id, ids) if len(answer) < top_k else None  # one request instead of many
+    shown: set[str] = set()
+    for hit in sorted(answer, key=lambda one: -_score(one, best)):
+        item = _read_item(memory, hit.key, user_id) if known is None else known.get(hit.key)
         if item is not None and _has_ids(item, ids) and not _is_only_in_comment(item, asked):
+            shown.add(hit.key)
             yield _score(hit, best), item, {"weak": hit.weak, "recall_score": hit.score}
+    for key, item in (_items_by_key(memory, user_id, ids) if known is None else known).items():
+        if key not in shown:
+            yield OTHERS_SCORE, item, {}
+
+
+def _items_by_key(memory: Store, user_id: str | None, ids: Mapping[str, str]) -> dict[str, Item]:
+    return {item.note.key: item for item in _list_items(memory, user_id, ids)}
+
+
+def _read_item(memory: Store, key: str, user_id: str | None) -> Item | None:
+    """Return the memory of a key; None if it was deleted meanwhile."""
+    try:
+        return parse_note(memory.get(key, scope="project"), user_id)
+    except NotFound:
+        return None
+
+
+def _forget(memory: Store, items: Iterable[Item]) -> None:
+    """Forget memories. A gateway limits the requests of each second: wait as long as it says."""
+    for item in items:
+        for attempt in range(_ATTEMPTS):
+            try:
+                memory.forget(item.note.key, scope="project")
+                break
+            except TooMany as error:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                sleep(error.retry_after or 1)
 
 
 def _score(hit: Hit, best: float) -> float:
