@@ -459,3 +459,24 @@ def test_a_home_that_is_not_what_it_should_be_is_told_in_one_line(talk, home):
         assert "Traceback" not in told and "\n" not in told and len(told) < 500
 
     talk(work)
+
+
+def test_relations_are_stated_with_a_note_and_shown_with_it(talk, open_memory):
+    person = open_memory(origin="user", project="demo")
+    person.store("Lunch is at noon.", key="lunch")
+
+    async def work(agent):
+        await agent("memory_store", text="Deploys run on Fridays.", key="old-deploys")
+        relations = ["supersedes old-deploys", "contradicts lunch", "relates_to nothing"]
+        stored = await agent("memory_store", text="Deploys run on Tuesdays.", key="deploys", relations=relations)
+        shown = await agent("memory_get", key="old-deploys")
+        found = await agent("memory_recall", query="Fridays", mode="keyword")
+        assert "not a relation" in await agent.refused("memory_store", text="Lost.", key="never", relations=["eats lunch"])
+        return stored, shown, found
+
+    stored, shown, found = talk(work)
+    assert "supersedes **old-deploys**: accepted." in stored and "contradicts **lunch**: proposed." in stored
+    assert "relates_to **nothing**: refused: no note 'nothing'" in stored
+    assert "**deploys** supersedes **old-deploys**" in shown
+    assert found.index("Tuesdays") < found.index("superseded by deploys") < found.index("Fridays")
+    assert [note.key for note in person.list() if note.key == "never"] == []

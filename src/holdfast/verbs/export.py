@@ -70,7 +70,7 @@ def export(context: Context, scope: str | None) -> Export:
 def _export_notes(context: Context, kind: str | None, left_out: LeftOut) -> Rows:
     scopes = context.visible_scopes(kind) if context.config.enabled else []
     names = [(scope, name) for scope in scopes for name in _list_names(context, scope, left_out)]
-    keys = _new_keys(names)
+    keys, relations = _new_keys(names), _list_relations(context, scopes)
     context.progress.start("exporting", len(names))
     try:
         for start in range(0, len(names), _BATCH):
@@ -81,6 +81,8 @@ def _export_notes(context: Context, kind: str | None, left_out: LeftOut) -> Rows
                 content = contents.get((scope.folder, "notes", name))
                 row = _export_note(context, scope, name, content=content, purged=purged, left_out=left_out)
                 context.progress.step()
+                if row is not None and (stated := relations.get((scope, name))):
+                    row["relations"] = stated
                 if row is not None:
                     yield {**row, "key": keys[scope, name], "name": row["key"]} if (scope, name) in keys else row
     except OSError as error:  # the caller iterates outside the verb, which would convert it
@@ -99,6 +101,18 @@ def _list_names(context: Context, scope: Scope, left_out: LeftOut) -> list[str]:
         if where.endswith(f"/shelf/{scope.folder}/notes"):
             left_out.add(scope, ascii(name)[1:-1], "its name is not UTF-8")
     return sorted([entry.name for entry in entries if entry.regular and entry.name.endswith(".md")])
+
+
+def _list_relations(context: Context, scopes: list[Scope]) -> dict[NoteFileName, list[Row]]:
+    """Return the relations of each note that states any; an import names the other note by its key, since its id changes."""
+    folders = tuple([scope.folder for scope in scopes])
+    context.refresh(folders)
+    found: dict[NoteFileName, list[Row]] = {}
+    for one in context.query(lambda: context.index.list_relations(folders)):
+        if _is_key(one.key) and _is_key(one.target):
+            row = {"kind": one.kind, "target": one.target, "target_scope": one.target_scope.kind, "status": one.status}
+            found.setdefault((one.scope, f"{one.key}.md"), []).append({**row, "origin": one.origin, "time": one.time})
+    return found
 
 
 def _new_keys(names: list[NoteFileName]) -> dict[NoteFileName, str]:

@@ -35,7 +35,9 @@ _FIELDS = dict.fromkeys(
     ("text", "key", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "origin", "expected", "made_from")
 )
 _EXAMPLE = 'Such as [{"text": "..."}]'
-_EXPORT_FIELDS = ("name", "id", "created", "updated", "source", "quarantined", "versions", "redacted")  # ignored on import
+_EXPORT_FIELDS = (  # ignored on import
+    "name", "relations", "id", "created", "updated", "source", "quarantined", "versions", "redacted",
+)  # fmt: skip
 
 
 # --- drafts -----------------------------------------------------------------------------------------------------------
@@ -496,9 +498,10 @@ def _read_fields(note: Mapping[str, Any]) -> dict[str, Any]:
         raise UsageError(f"a note must be a mapping, not {type(note).__name__}", _EXAMPLE)
     fields = {name: value for name, value in dict(note).items() if name in _FIELDS or name not in _EXPORT_FIELDS}
     unknown = [name for name in fields if name not in _FIELDS]
-    if unknown or "text" not in fields:
-        what = ", ".join(map(str, unknown)) or "text"
-        raise UsageError(f"unknown or missing field: {what}", f"Use: {', '.join(_FIELDS)}")
+    if unknown:
+        raise UsageError(f"unknown field: {', '.join(map(str, unknown))}", f"Use: {', '.join(_FIELDS)}")
+    if "text" not in fields:
+        raise UsageError("the field text is missing", f"Add it; the fields are: {', '.join(_FIELDS)}")
     return fields
 
 

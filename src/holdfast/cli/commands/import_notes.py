@@ -8,7 +8,7 @@ from holdfast.base import json_lines
 from holdfast.cli.output import format_count
 from holdfast.cli.runner import open_stdin
 from holdfast.errors import HoldfastError, NotFound, TooLarge, UsageError
-from holdfast.models import Interrupted, Progress
+from holdfast.models import RELATION_KINDS, Interrupted, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from holdfast.cli.output import Output
     from holdfast.cli.runner import Invocation
-    from holdfast.models import Stored
+    from holdfast.models import Note, Stored
 
 _FIX = "Give the path of a file with one JSON object per line, or - for stdin"
 _EXPORTED_FIELDS = ("key", "name", "text", "scope", "type", "tags", "valid_from", "valid_to", "pinned", "source")
@@ -51,6 +51,7 @@ def _store_lines(call: Invocation, tracker: _ImportTracker) -> list[Stored]:
         tracker.stored = call.memory.store_many(
             tracker.track(notes, bad_line, progress), origin=origin, redact=bool(call["redact"]), **call.pick("scope")
         )
+        _state_relations(call, [row for _, row in rows], tracker.stored)
         return tracker.stored
     except HoldfastError as error:
         if error.item == "note":
@@ -58,6 +59,30 @@ def _store_lines(call: Invocation, tracker: _ImportTracker) -> list[Stored]:
         raise
     finally:
         progress.end()
+
+
+def _state_relations(call: Invocation, rows: list[dict[str, Any]], stored: list[Stored]) -> None:
+    """State the relations that an export has between two notes of the import, as the importing caller; not proposed ones."""
+    places = {(item.note.scope.kind, item.note.key) for item in stored}
+    for row, item in zip(rows, stored, strict=True):
+        relations = row.get("relations")
+        for one in relations if isinstance(relations, list) else ():
+            if isinstance(one, dict) and one.get("kind") in RELATION_KINDS and one.get("status") in ("accepted", "rejected"):
+                is_global = one.get("target_scope") == "global"
+                place = ("global" if is_global else item.note.scope.kind, one.get("target"))
+                if place in places:
+                    _state_relation(call, item.note, one, place[0])
+
+
+def _state_relation(call: Invocation, note: Note, one: dict[str, Any], target_scope: str) -> None:
+    """State one relation; a refusal is a message, because the notes are stored."""
+    names, scopes = (note.key, one["kind"], one["target"]), {"scope": note.scope.kind, "target_scope": target_scope}
+    try:
+        call.memory.relate(*names, **scopes)
+        if one["status"] == "rejected":
+            call.memory.reject_relation(*names, **scopes)
+    except HoldfastError as error:
+        call.output.print_message(f"the relation `{' '.join(names)}` was not imported: {error.message}", "yellow")
 
 
 def _read_lines(call: Invocation) -> tuple[list[tuple[int, dict[str, Any]]], HoldfastError | None]:

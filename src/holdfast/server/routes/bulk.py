@@ -86,6 +86,7 @@ class ImportLine(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     updated: Any = None
     source: Any = None
     quarantined: Any = None
+    relations: Any = None
     versions: Any = None
     redacted: Any = None
 
