@@ -55,6 +55,7 @@ MEANING = {  # code and route: why no schema can say it
     ("usage", "POST /v1/purge"): "the text is too short once spaces and case are folded",
     ("usage", "POST /v1/recall"): "facts have no order by time or by meaning",
     ("usage", "POST /dispatch"): "no webhook is set",
+    ("usage", "POST /v1/operator/messages"): "an operator must name an agent or another scope than `agent`",
 }
 ROLES = ("operator", "code-review-engineer", "secretary", "reader", "runner")
 
