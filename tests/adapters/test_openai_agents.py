@@ -324,6 +324,19 @@ def test_a_run_can_limit_the_history(memory, model):
     assert server.texts("user") == ["second"] and server.texts("assistant") == ["one"]
 
 
+def test_a_streamed_run_stores_its_items(memory, model):
+    model("On Tuesdays.")
+    session = HoldfastSession("one", memory)
+
+    async def main():
+        result = Runner.run_streamed(Agent(name="Assistant"), "When do we deploy?", session=session)
+        async for _ in result.stream_events():
+            pass
+        return [item.get("role") for item in await session.get_items()]
+
+    assert asyncio.run(main()) == ["user", "assistant"]
+
+
 def test_an_agent_uses_the_tools_and_is_briefed(memory, model):
     memory.store("The staging database is db-2.", key="staging")
     server = model(

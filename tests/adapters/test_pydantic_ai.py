@@ -36,13 +36,13 @@ class Script:
         self._steps = [[ToolCallPart(name, arguments)] for name, arguments in calls]
         self.instructions = []
 
-    def __call__(self, messages, info):
+    def reply(self, messages, info):
         self.instructions.append(info.instructions or "")
         return ModelResponse(parts=self._steps.pop(0) if self._steps else [TextPart("Done.")])
 
     def run(self, toolset, prompt="Go on.", **options):
         """Run an agent and return the answers of the tools."""
-        result = run(Agent(FunctionModel(self), toolsets=[toolset], **options), prompt)
+        result = run(Agent(FunctionModel(self.reply), toolsets=[toolset], **options), prompt)
         assert result.output == "Done."
         return [part.content for message in result.all_messages() for part in message.parts if part.part_kind == "tool-return"]
 
@@ -118,7 +118,7 @@ def test_two_runs_at_once_have_briefings_of_their_own(memory):
     for name in ("tea", "coffee"):
         memory.store(f"Ann brews {name} at noon.", key=name)
     script, toolset = Script(), HoldfastToolset(memory)
-    agent = Agent(FunctionModel(script), toolsets=[toolset])
+    agent = Agent(FunctionModel(script.reply), toolsets=[toolset])
 
     async def main():
         await asyncio.gather(*(agent.run(f"Who brews {name}?") for name in ("tea", "coffee")))
@@ -138,10 +138,8 @@ def test_the_toolset_composes_with_those_of_the_framework(memory):
 
 
 def test_a_tool_does_not_block_the_event_loop(memory, home):
-    agent = Agent(
-        FunctionModel(Script(("memory_store", {"text": "We deploy on Tuesdays.", "key": "deploys"}))),
-        toolsets=[HoldfastToolset(memory)],
-    )
+    script = Script(("memory_store", {"text": "We deploy on Tuesdays.", "key": "deploys"}))
+    agent = Agent(FunctionModel(script.reply), toolsets=[HoldfastToolset(memory)])
 
     async def main():
         with Lock(str(home), "projects+shop", 10):  # the tool waits for this lock, and the loop goes on
