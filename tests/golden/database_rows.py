@@ -28,7 +28,7 @@ RANDOM_COLUMNS = {"stamp", "mix", "ino", "fingerprint"}  # random numbers and th
 INDEX_TABLES = {  # derived tables: their surrogate ids depend on the order in which rows were indexed
     "doc", "fact", "folder", "lacking", "made", "mention", "model", "passage", "piece", "stock", "vectors", "word",
 }  # fmt: skip
-NEW_COLUMNS = {"doc": {"agent", "bytes", "platform_key"}}
+NEW_COLUMNS = {"doc": {"agent", "bytes", "platform_key", "mentions"}}
 AUDIT_TABLES = {"agent_action_log", "audit_head", "audit_mark"}
 SURROGATE_COLUMNS = {"id", "doc", "folder", "passage", "fact", "model", "word", "listed", "version"}
 

@@ -276,7 +276,7 @@ class IndexQueries:
 
     def list_relations(self, scopes: tuple[str, ...], *, note: Note | None = None, status: str | None = None) -> list[Relation]:
         """Return the relations between notes of some scopes; those of one note, in either direction, if it is given."""
-        of_note = {"targets": None, "scope": "", "name": ""}
+        of_note: dict[str, Any] = {"targets": None, "scope": "", "name": ""}
         if note is not None:
             path = relation_path(note.scope.folder, note.key)
             of_note = {"targets": [one for one in (note.id, path) if one], "scope": note.scope.folder, "name": f"{note.key}.md"}

@@ -56,7 +56,9 @@ def find_matches(context: Context, prompt: str, mode: str) -> list[Match]:
     text = prompt[:PROMPT_CHARS]
     now = dates.now()
     found = context.query(lambda: (_match_by_meaning if mode == "hybrid" else _match_by_words)(context, text, folders, now))
-    return _replace_superseded(context, found, folders, now) if found and context.query(context.index.has_relations) else found
+    if not found or not context.query(lambda: context.index.has_relations()):
+        return found
+    return _replace_superseded(context, found, folders, now)
 
 
 def _replace_superseded(context: Context, found: list[Match], folders: tuple[str, ...], now: str) -> list[Match]:
