@@ -38,6 +38,7 @@ def rows(memory, path, folder="agents/reviewer"):
     return [json.loads(line) for line in content.text().splitlines()] if content else []
 
 
+@pytest.mark.promise("F7")
 def test_a_message_of_the_operator_is_booted_once(ada, reviewer):
     sent = ada.operator_send("look at billing first", agent="reviewer")
     assert (sent.to, sent.sender, str(sent.scope), sent.read) == ("agent", "operator", "agent:reviewer", False)
@@ -66,6 +67,7 @@ def test_a_message_that_boot_cut_stays_unread(ada, reviewer):
     assert reviewer.boot().text == ""
 
 
+@pytest.mark.promise("F7")
 def test_messages_that_did_not_fit_are_booted_next_time(ada, reviewer):
     for number in range(12):
         ada.operator_send(f"number {number:02} " + "x" * 300, agent="reviewer")
@@ -192,6 +194,7 @@ def test_a_mark_counts_only_for_messages_above_it(reviewer):
     assert [(one.text, one.read) for one in reviewer.operator_list()] == [("second", False), ("first", True)]
 
 
+@pytest.mark.promise("F7")
 def test_unread_messages_of_every_scope_are_booted_beside_the_files_of_one(ada, reviewer):
     reviewer.files.create("HEARTBEAT.md", "beat of the project", scope="project")
     ada.operator_send("to the agent", agent="reviewer")

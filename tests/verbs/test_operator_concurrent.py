@@ -71,6 +71,7 @@ def finish(processes):
     return [output for output, _ in answers]
 
 
+@pytest.mark.promise("F7", "promise-2")
 def test_processes_that_send_and_boot_at_once_lose_no_message(store, home, start):
     total = SENDERS * MESSAGES
     readers = [start(BOOT, home, 2 * total) for _ in range(2)]
