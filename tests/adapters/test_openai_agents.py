@@ -213,14 +213,34 @@ def test_a_line_that_is_not_an_item_is_left_out_and_logged(memory, caplog):
     assert run(session.pop_item()) == ITEMS[1]
 
 
-def test_a_purge_of_a_text_leaves_the_other_items(memory, home):
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I live at 12 Elm Street.",
+        'They call me "Blue Falcon" there.',
+        "Große Straße 12\nC:\\door\tcode 4219",
+        "12 Elm 🌳 Street",
+    ],
+)
+def test_a_purge_of_a_text_leaves_the_other_items(memory, home, text):
     session = HoldfastSession("one", memory)
-    run(session.add_items([{"role": "user", "content": "I live at 12 Elm Street in Springfield."}, *ITEMS[4:6]]))
+    items = [
+        {"role": "user", "content": f"Note this: {text}"},
+        {"type": "function_call", "call_id": "call_1", "name": "note", "arguments": json.dumps({"text": text})},
+        {
+            "type": "function_call",
+            "call_id": "call_2",
+            "name": "note",
+            "arguments": json.dumps({"text": text}, ensure_ascii=False),
+        },
+    ]
+    run(session.add_items([*items, *ITEMS[4:6]]))
     with Memory(home, project="shop", origin="user") as person:
-        person.purge(text="I live at 12 Elm Street in Springfield.", files=True)
-    assert run(session.get_items())[-2:] == ITEMS[4:6]
-    assert "Elm Street" not in str(run(session.get_items()))
-    assert not any(b"Elm Street" in path.read_bytes() for path in home.rglob("*") if path.is_file())
+        person.purge(text=text, files=True)
+    found = run(session.get_items())
+    assert found[0] == {"role": "user", "content": "Note this: [purged]"}
+    assert [json.loads(item["arguments"]) for item in found[1:3]] == [{"text": "[purged]"}] * 2
+    assert found[3:] == ITEMS[4:6]
 
 
 # --- several writers ------------------------------------------------------------------------------------------------------

@@ -337,6 +337,21 @@ def test_with_files_a_text_leaves_no_byte_anywhere(spread, home):
     assert spread.files.view("plan.md") == "# Plan\nuse [purged] here\n"
 
 
+def test_with_files_a_text_leaves_the_strings_of_json_too(open_memory, home):
+    memory = open_memory(origin="user")
+    text = 'They call me "Größe"\nand I live at 12 Elm Street.'
+    for name, quoted in (
+        ("a.json", json.dumps({"text": text})),
+        ("b.jsonl", json.dumps([json.dumps(text)], ensure_ascii=False)),
+    ):
+        memory.files.create(name, quoted)
+    receipt = memory.purge(text=text, files=True)
+    assert memory.files.view("a.json") == '{"text": "[purged]"}'
+    assert memory.files.view("b.jsonl") == r'["\"[purged]\""]'
+    assert receipt.also_said_by == ()
+    assert not any(b"12 Elm Street" in path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
 def test_a_word_that_was_purged_is_known_again_wherever_it_stands_in_a_text(spread):
     spread.purge(text=WORD, files=True)
     for text in (f"it is {WORD}.", f"harbour={WORD}", f'say "{WORD.upper()}" again'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 from holdfast.base.ids import derive_key
@@ -236,22 +237,33 @@ def _head_of_version(head: NoteHeader, version: Version) -> NoteHeader:
 
 
 def _purge_from_files(job: PurgeJob, scope: Scope, text: str) -> None:
-    """Replace the text in the files of a scope's tree where it occurs word for word."""
+    """Replace the text in the files of a scope's tree where it occurs word for word, also as a string of JSON."""
     tree = job.context.store.tree(scope.folder)
-    data = text.encode()
+    forms = _forms_in_files(text)
     for entry in list(tree.entries()):
         if not entry.regular or entry.file_id.size > FILE_BYTES:
             continue
         parts = tuple(entry.name.split("/"))
         content = tree.read(parts)
-        if content is None or data not in content.data:
+        data = content.data if content else b""
+        for form in forms:
+            data = data.replace(form, REPLACEMENT.encode())
+        if content is None or data == content.data:
             continue
         path = f"{scope.folder}/files/{entry.name}"
         try:
-            written = tree.write(parts, content.data.replace(data, REPLACEMENT.encode()), content.file_id)
+            written = tree.write(parts, data, content.file_id)
         except Conflict:
             job.pending.append((f"shelf/{path}", "another process changed it; purge again"))
             continue
         old = FileVersion(scope.folder, entry.name, content.file_id)
         file_sources.record_rewritten(job.context.ledger, old, written.file_id)
         job.removed.append(f"{path} (the text in it)")
+
+
+def _forms_in_files(text: str) -> list[bytes]:
+    """Return a text as it is, as a string of JSON, and as one within a string of JSON, such as arguments of a tool."""
+    forms = [text]
+    for _ in range(2):
+        forms += [json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)]
+    return [form.encode("utf-8", "surrogatepass") for form in dict.fromkeys(forms)]
