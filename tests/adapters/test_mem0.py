@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import subprocess
+import sys
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -533,6 +535,39 @@ def test_the_example_runs(run_example):
         "added: 3", "added again: 0", "found: I don't like thrillers, but I love sci-fi movies.", "found for bob: 0",
         "history: ['ADD', 'UPDATE']", "left: 0",
     ]  # fmt: skip
+
+
+def test_an_archived_memory_is_still_a_memory(memory, home, clock):
+    ids = [memory.add(f"{name} likes tea", user_id="u")["results"][0]["id"] for name in ("Ann", "Bob", "Cy")]
+    clock.forward(days=1000)
+    with Store(home, project="mem0.user.u") as store:
+        store.retain()
+        assert len(store.list(archived=True)) == 3
+    assert len(memory.get_all(filters={"user_id": "u"})["results"]) == 3
+    assert memory.add("Cy likes tea", user_id="u") == {"results": []}
+    memory.delete(ids[0])
+    memory.update(ids[1], "Bob likes soup")
+    found = memory.search("likes", filters={"user_id": "u"})["results"]
+    assert sorted(one["memory"] for one in found) == ["Bob likes soup", "Cy likes tea"]
+    memory.delete_all(user_id="u")
+    assert memory.get_all(filters={"user_id": "u"}) == {"results": []}
+
+
+ADD_TEN = """
+import sys
+from holdfast.adapters.mem0 import Memory
+with Memory({"holdfast": {"home": sys.argv[1]}}) as memory:
+    for number in range(10):
+        memory.add(f"{sys.argv[2]} {number}", user_id="shared", infer=False)
+"""
+
+
+def test_no_memory_of_concurrent_processes_is_lost(memory, home):
+    writers = [subprocess.Popen([sys.executable, "-c", ADD_TEN, home, f"w{number}"]) for number in range(3)]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    found = memory.get_all(filters={"user_id": "shared"}, top_k=100)["results"]
+    assert {one["memory"] for one in found} == {f"w{writer} {number}" for writer in range(3) for number in range(10)}
+    assert all(memory.get(one["id"]) for one in found)
 
 
 def test_reset_leaves_other_notes_of_the_home(memory, home):

@@ -648,7 +648,8 @@ def _has_ids(item: Item, ids: Mapping[str, str]) -> bool:
 
 
 def _find_same(memory: Store, text: str, fields: Json) -> bool:
-    """Return whether a project has a memory with this text and the ids of these fields."""
-    notes = memory.list(scope="project", tags=[CLIENT, digest_tag("text", text), *_id_tags(fields)])
-    items = [item for note in notes if (item := parse_note(note, None))]
-    return any(not item.is_expired for item in items)
+    """Return whether a project has a memory with this text and the ids of these fields, also in the archive."""
+    tags = [CLIENT, digest_tag("text", text), *_id_tags(fields)]
+    notes = (note for archived in (False, True) for note in memory.list(scope="project", tags=tags, archived=archived))
+    items = (parse_note(note, None) for note in notes)
+    return any(item is not None and not item.is_expired for item in items)
