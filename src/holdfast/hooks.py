@@ -160,12 +160,14 @@ def _start_briefing(context: Context, client: Client, cap: int, first: bool = Fa
     """Return the boot text of an agent with continuity, if scaffolds are declared, and the briefing."""
     from holdfast.verbs.brief import select
 
-    booted = ""
-    if client.scaffolds or context.config.scaffolds:
-        from holdfast.verbs.scaffold.boot import boot
+    if not client.scaffolds and not context.config.scaffolds:
+        return select.brief(context, cap=cap, first=first, new_context=new_context).text
+    from holdfast.verbs.scaffold import boot
 
-        booted = boot(context, None, cap // 2, client.scaffolds).text
-    return booted + select.brief(context, cap=cap - len(booted), first=first, new_context=new_context).text
+    booted, messages = boot.compose(context, None, cap // 2, client.scaffolds)
+    brief = select.brief(context, cap=cap - len(booted.text), first=first, new_context=new_context)
+    boot.mark_shown(context, messages)  # last: a message counts as read only when nothing can fail any more
+    return booted.text + brief.text
 
 
 def _begin(context: Context, client: Client, hook_input: HookInput) -> str:

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from holdfast import Memory
+
 
 @pytest.mark.promise("F6", "F7")
 def test_a_start_brings_the_start_up_where_an_agent_declares_it(hook, note, folder, home):
@@ -26,3 +28,13 @@ def test_a_client_that_is_told_with_its_first_prompt_gets_it_there(hook, note):
     assert hook("kimi", "SessionStart", source="startup", env=env) == ""
     assert "HEARTBEAT.md" in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "hello"}], env=env)
     assert "HEARTBEAT.md" not in hook("kimi", "UserPromptSubmit", prompt=[{"type": "text", "text": "and then"}], env=env)
+
+
+@pytest.mark.promise("F7")
+def test_a_start_shows_a_message_of_the_operator_once(hook, folder, home):
+    env = {"HOLDFAST_SCAFFOLDS": "continuity"}.items()
+    hook("claude-code", "SessionStart", source="startup", env=env)
+    with Memory(home, cwd=folder, origin="user") as operator:
+        operator.operator_send("Look at billing first.")
+    assert "Look at billing first." in hook("claude-code", "SessionStart", source="startup", env=env)
+    assert "Look at billing first." not in hook("claude-code", "SessionStart", source="startup", env=env)

@@ -116,22 +116,33 @@ class _Section(Record):
 def boot(
     context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None, remember: bool = True
 ) -> Boot:
-    """Implement `Memory.boot`; first create the files of scaffolds that the client or the settings name."""
+    """Implement `Memory.boot`."""
+    answer, shown = compose(context, kind, cap, scaffolds)
+    if remember:
+        mark_shown(context, shown)
+    return answer
+
+
+def compose(
+    context: Context, kind: str | None, cap: int | None, scaffolds: str | Iterable[str] | None
+) -> tuple[Boot, dict[Scope, list[str]]]:
+    """Return the block, and by scope the ids of the messages that it shows whole, for `mark_shown`.
+
+    First create the files of scaffolds that the client or the settings name.
+    """
     chars, wanted = check_cap(cap), scaffold.parse_names(context.config.scaffolds, scaffolds)
     if not context.config.enabled:
-        return Boot("", disabled=True)
+        return Boot("", disabled=True), {}
     for name in wanted:
         scaffold.create(context, name, scaffold.choose_scope(context, kind))
     found = [(scope, sections) for scope in _list_scopes(context, kind) if (sections := _read_sections(context, scope))]
     if not found:
-        return Boot("")
+        return Boot(""), {}
     scope, sections = _choose_tree(found)
     sections = _add_messages(sections, [section for other, theirs in found if other != scope for section in theirs])
     further = _list_further(context.store.tree(scope.folder))
-    answer, shown = _compose(sections, scope, further, chars, context.words)
-    if remember:
-        _mark_shown(context, sections, shown)
-    return answer
+    answer, lines = _fill(sections, scope, further, chars, context.words)
+    return answer, _find_shown(sections, lines)
 
 
 def check_cap(cap: int | None) -> int:
@@ -279,16 +290,24 @@ def _join_lines(text: str) -> str:
     return " / ".join([line for row in text.split("\n") if (line := row.strip(" \t\r"))])
 
 
-def _mark_shown(context: Context, sections: list[_Section], shown: dict[str, list[str]]) -> None:
-    """Mark the messages as read that were shown whole. If that fails, they are shown again: none is lost."""
+def _find_shown(sections: list[_Section], lines: dict[str, list[str]]) -> dict[Scope, list[str]]:
+    """Return the ids of the messages that are whole in these lines of the sections."""
+    shown: dict[Scope, list[str]] = {}
     for section in sections:
-        lines = shown.get(section.path, [])
-        pairs = zip(section.messages, section.lines, lines, strict=False)
-        ids = [message.id for message, whole, line in pairs if message.is_whole and line == whole]
-        if not ids or section.inbox is None or context.config.read_only:
-            continue
+        rows = zip(section.messages, section.lines, lines.get(section.path, []), strict=False)
+        ids = [message.id for message, whole, line in rows if message.is_whole and line == whole]
+        if section.inbox is not None and ids:
+            shown[section.inbox] = ids
+    return shown
+
+
+def mark_shown(context: Context, shown: dict[Scope, list[str]]) -> None:
+    """Mark messages as read. If that fails, they are shown again: none is lost."""
+    if context.config.read_only:
+        return
+    for scope, ids in shown.items():
         try:
-            operator_messages.mark_read(context, section.inbox, INBOX, ids)
+            operator_messages.mark_read(context, scope, INBOX, ids)
         except HoldfastError:
             continue
 
@@ -296,7 +315,7 @@ def _mark_shown(context: Context, sections: list[_Section], shown: dict[str, lis
 # --- composing --------------------------------------------------------------------------------------------------------
 
 
-def _compose(
+def _fill(
     sections: list[_Section], scope: Scope, further: tuple[str, ...], chars: int, words: Wording
 ) -> tuple[Boot, dict[str, list[str]]]:
     """Return the block and the lines in it by path. Each section gets a first line while there is space, then the rest is
