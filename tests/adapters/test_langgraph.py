@@ -6,8 +6,10 @@ import asyncio
 import subprocess
 import sys
 import uuid
+from base64 import b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import pytest
 from frameworks import need_framework
@@ -190,6 +192,7 @@ def test_closing_the_store_leaves_the_callers_memory_open(memory):
 
 # --- hostile and invalid input ------------------------------------------------------------------------------------------
 
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 LABELS = st.text(st.characters(codec="utf-8", exclude_characters=".\0"), min_size=1, max_size=30)
 
 
@@ -258,6 +261,21 @@ def test_a_secret_is_rejected_or_replaced_by_the_name_of_its_rule(store, memory)
     redacting = HoldfastStore(memory, scope="project", redact=True)
     redacting.put(ANN, "key", {"pem": secret, "n": 1})
     assert redacting.get(ANN, "key").value == {"pem": "[REDACTED:private-key]", "n": 1}
+
+
+@pytest.mark.parametrize("names", [(TOKEN, "k"), ("users", TOKEN)])
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_secret_in_a_namespace_or_key_is_rejected(memory, names, redact):
+    store = HoldfastStore(memory, scope="project", redact=redact)
+    with pytest.raises(SecretFound):
+        store.put(names[:1], names[1], {"n": 1})
+    assert memory.list() == []
+
+
+def test_random_ids_as_keys_are_no_secrets(store):
+    ids = [uuid.uuid4().hex for _ in range(30)] + [b64encode(sha256(bytes([n])).digest()).decode() for n in range(30)]
+    store.batch([PutOp(ANN, key, {"id": key}) for key in ids])
+    assert {item.key for item in store.search(ANN, limit=100)} == set(ids)
 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), True, "5"])

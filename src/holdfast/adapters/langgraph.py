@@ -42,6 +42,7 @@ from langgraph.store.base import (
 from holdfast import Conflict, Damaged, Memory, Note, NotFound, Refused, UsageError
 from holdfast.adapters.tools import check_memory, compose_briefing
 from holdfast.base import dates
+from holdfast.safety.validate import reject_secrets
 
 CLIENT = "langgraph"  # recorded with each version, and the tag of every item
 _MAX_HITS = 100  # of one recall
@@ -184,6 +185,8 @@ class HoldfastStore(BaseStore):
     def _draft(self, op: PutOp) -> dict[str, Any]:
         """Return a note for `store_many`."""
         index = op.index if op.index is not None else self._fields
+        if self.redact:  # with a masked name the note would be of no item
+            reject_secrets(render_text(op.namespace, op.key, {}, index), "a namespace or key", fix="Choose another one")
         return {
             "text": render_text(op.namespace, op.key, op.value or {}, index, op.ttl),
             "key": note_key(op.namespace, op.key),
@@ -332,7 +335,8 @@ def render_text(
         block = json.dumps(dict(value), ensure_ascii=False, indent=2, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"the value of {key!r} is not JSON: {error}", "Store strings, numbers, lists and dicts") from None
-    name: dict[str, Any] = {"namespace": list(namespace), "key": key}
+    # not "key": a check for secrets takes a random id with that name for an API key
+    name: dict[str, Any] = {"namespace": list(namespace), "item": key}
     if index is not None:
         name["index"] = index
     if ttl is not None:
@@ -348,7 +352,7 @@ def parse_note(note: Note) -> StoredItem:
         block, comments = _BLOCK.search(note.text), _COMMENT.findall(note.text)
         value: Any = json.loads(block[1]) if block else None
         name: Any = json.loads(comments[-1]) if comments else None  # the last one: a title can contain one too
-        item = StoredItem(note, tuple(name["namespace"]), name["key"], value, name.get("index"), name.get("ttl"))
+        item = StoredItem(note, tuple(name["namespace"]), name["item"], value, name.get("index"), name.get("ttl"))
         if isinstance(value, dict) and note_key(item.namespace, item.key) == note.key and _is_valid(item.index, item.ttl):
             return item
     except (ValueError, KeyError, TypeError, RecursionError, UsageError):
