@@ -58,6 +58,14 @@ def test_the_briefing_is_part_of_the_system_message_and_of_no_checkpoint(memory)
     assert "Tuesdays" not in repr(list(saver.list(THREAD)))
 
 
+def test_a_stream_has_the_messages_of_each_step_and_no_briefing(memory):
+    memory.store("We deploy on Tuesdays.", key="deploys")
+    agent, _, _ = make_agent(memory)
+    steps = [step for chunk in agent.stream(QUESTION, THREAD, stream_mode="updates") for step in chunk.items()]
+    assert [(name, data["messages"][-1].text) for name, data in steps] == [("model", "ok")]
+    assert "Tuesdays" not in repr(list(agent.stream(QUESTION, THREAD, stream_mode="values")))
+
+
 def test_each_run_of_a_thread_gets_the_current_briefing(memory):
     memory.store("We deploy on Tuesdays.", key="deploys")
     agent, model, _ = make_agent(memory)
