@@ -13,7 +13,7 @@ from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import Memory as ChatMemory
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from holdfast import Memory
+from holdfast import InvalidText, Memory
 from holdfast.adapters.llama_index import HoldfastMemoryBlock, memory_tools
 
 
@@ -66,6 +66,14 @@ def test_messages_that_leave_the_chat_history_are_found_in_every_later_session(a
     assert messages[0].content in stored_turns(any_memory, "number0")
     hit = any_memory.recall("number0", kind="turn", mode="keyword")[0]
     assert (hit.session, hit.speaker) == ("s1", "user")
+
+
+def test_a_message_that_cannot_be_stored_is_an_error_and_the_others_are_stored(memory):
+    block = HoldfastMemoryBlock(memory=memory)
+    messages = [say("user", "green tea"), say("tool", "bytes \0 of tea"), say("assistant", "more tea")]
+    with pytest.raises(InvalidText, match="a NUL byte"):
+        asyncio.run(block.aput(messages, session_id="s1"))
+    assert sorted(stored_turns(memory, "tea")) == ["green tea", "more tea"]
 
 
 def test_two_equal_messages_are_two_turns(memory):

@@ -15,7 +15,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.tools import FunctionTool
 
-from holdfast import Memory
+from holdfast import HoldfastError, Memory
 from holdfast.adapters.tools import compose_briefing, make_tools
 
 CLIENT = "llama-index"  # the folder of transcripts
@@ -48,8 +48,22 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
                 # the id is new: two equal messages are two turns
                 turn = {"id": uuid4().hex, "role": message.role.value, "text": message.content}
                 by_session.setdefault(str(session), []).append(turn)
+        errors: list[HoldfastError] = []
         for session, turns in by_session.items():
-            await asyncio.to_thread(self.memory.log, turns, session=session, client=CLIENT, redact=self.redact)
+            errors += await asyncio.to_thread(self._log, turns, session)
+        if errors:
+            raise errors[0]
+
+    def _log(self, turns: list[dict[str, str]], session: str) -> list[HoldfastError]:
+        """Store the turns of a session and return the errors of those that are rejected: the chat history no longer has the
+        others, and gives them to the block only once."""
+        errors: list[HoldfastError] = []
+        for turn in turns:
+            try:
+                self.memory.log([turn], session=session, client=CLIENT, redact=self.redact)
+            except HoldfastError as error:
+                errors.append(error)
+        return errors
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Return the briefing in fewer characters; None if nothing fits."""
