@@ -93,6 +93,7 @@ def test_the_six_commands_answer_as_documented_on_every_kind_of_memory(any_memor
         ("view", {"path": "/memories/a.md/b"}, "The path /memories/a.md/b does not exist. Please provide a valid path."),
         ("create", {"path": "/memories/a.md", "file_text": "x"}, "Error: File /memories/a.md already exists"),
         ("create", {"path": "/memories/folder", "file_text": "x"}, "Error: File /memories/folder already exists"),
+        ("create", {"path": "/memories//x", "file_text": "x"}, "Error: The path /memories//x has an empty part"),
         (
             "str_replace", {"path": "/memories/no", "old_str": "a", "new_str": "b"},
             "Error: The path /memories/no does not exist. Please provide a valid path.",

@@ -282,7 +282,10 @@ def _path(command: Any, name: str = "path") -> str:
     path = _field(command, name)
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise ToolError(f"Error: The path {path} does not start with {ROOT}")
-    return path.rstrip("/")
+    path = path.rstrip("/")
+    if "//" in path:
+        raise ToolError(f"Error: The path {path} has an empty part")
+    return path
 
 
 def _field(command: Any, name: str, default: str | None = None) -> str:
