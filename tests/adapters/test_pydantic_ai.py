@@ -66,8 +66,9 @@ def test_an_agent_stores_finds_and_forgets_on_every_kind_of_memory(any_memory):
         ("memory_get", {"key": "deploys"}),
     )
     stored, found, text, stated, forgotten, missing = script.run(HoldfastToolset(any_memory))
-    assert (stored, text, stated) == ("created: deploys", "We deploy on Tuesdays.", "created: status: paused")
-    assert found.startswith("- deploys (") and forgotten == "forgotten: deploys"
+    assert (stored, stated) == ("created: deploys", "created: status: paused")
+    assert text.endswith("\n\nWe deploy on Tuesdays.")
+    assert "\n- deploys (" in found and forgotten == "forgotten: deploys"
     assert missing.startswith("Error not_found: ")
     assert any_memory.facts("Atlas")[0].value == "paused"
 

@@ -16,9 +16,9 @@ from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.tools import FunctionTool
 
 from holdfast import HoldfastError, Memory
-from holdfast.adapters.tools import compose_briefing, make_tools
+from holdfast.adapters.tools import check_memory, compose_briefing, make_tools
 
-CLIENT = "llama-index"  # the folder of transcripts
+CLIENT = "llama-index"  # recorded as the program that wrote, and the folder of transcripts
 _TOKEN_CHARS = 4  # about as many characters as a token has in English
 
 
@@ -71,7 +71,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
         return await asyncio.to_thread(compose_briefing, self.memory, "", cap) or None if cap > 0 else None
 
 
-def memory_tools(memory: Memory, scope: str = "project") -> list[FunctionTool]:
+def memory_tools(memory: Memory | None = None, scope: str = "project") -> list[FunctionTool]:
     """Return the tools memory_recall, memory_get, memory_store, memory_fact and memory_forget; the last three write to this
     scope."""
-    return [FunctionTool.from_defaults(fn=tool) for tool in make_tools(memory, scope)]
+    return [FunctionTool.from_defaults(fn=tool) for tool in make_tools(check_memory(memory, CLIENT), scope)]

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
-from holdfast import Hit, HoldfastError, Memory, UsageError
+from holdfast import Answer, Hit, HoldfastError, Memory, Note, UsageError
+from holdfast.safety.model_text import NOTICE, QUARANTINED, escape_markup, show_hidden
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,9 +32,7 @@ def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str
             query: What you want to know, for example "when do we deploy".
             limit: The largest number of results, 1 to 100.
         """
-        answer = memory.recall(query, limit=limit)
-        lines = [_describe(hit) for hit in answer]
-        return "\n".join(lines) if lines else "Nothing matches."
+        return _render_answer(memory.recall(query, limit=limit))
 
     @_answer_errors
     def memory_get(key: str) -> str:
@@ -42,7 +41,7 @@ def make_tools(memory: Memory, scope: str = "project") -> list[Callable[..., str
         Args:
             key: The key of the note, as memory_recall shows it.
         """
-        return memory.get(key).text
+        return _render_note(memory.get(key))
 
     @_answer_errors
     def memory_store(text: str, key: str = "") -> str:
@@ -125,8 +124,38 @@ def _answer_errors(tool: Callable[P, str]) -> Callable[P, str]:
     return answer
 
 
-def _describe(hit: Hit) -> str:
+def _render_answer(answer: Answer) -> str:
+    """Return what the model should know about the hits, and then the hits, one on each line."""
+    remarks = [f"{len(answer)} found. {NOTICE}" if len(answer) else "Nothing matches."]
+    if answer.disabled:
+        remarks.append("The memory is disabled.")
+    elif answer.degraded:
+        remarks.append(f"Degraded: {answer.reason.rstrip('.')}. Some matches may be missing.")
+    if any(hit.quarantined for hit in answer):
+        remarks.append(f"Quarantined: {QUARANTINED}.")
+    return "\n".join([" ".join(remarks), *map(_render_hit, answer)])
+
+
+def _render_hit(hit: Hit) -> str:
     """Return a hit on one line: where it is, from when, who said it, and its text."""
     said_by = hit.speaker or (hit.source.origin if hit.source else "")
-    details = ", ".join(one for one in (hit.updated[:10], said_by, "archived" if hit.archived else "") if one)
-    return f"- {hit.key if hit.kind == 'note' else hit.citation} ({details}): {' '.join(hit.text.split())}"
+    marks = [
+        "archived" if hit.archived else "",
+        "quarantined" if hit.quarantined else "",
+        f"superseded by {hit.superseded_by}" if hit.superseded_by else "",
+    ]
+    details = ", ".join(one for one in (hit.updated[:10], said_by, *marks) if one)
+    line = f"- {hit.key if hit.kind == 'note' else hit.citation} ({details}): {hit.text}"
+    return " ".join(_escape(line).split())
+
+
+def _render_note(note: Note) -> str:
+    """Return the whole text of a note, below what the model should know about it."""
+    quarantined = f" Quarantined: {QUARANTINED}." if note.quarantined else ""
+    head = f"{note.key} ({note.updated[:10]}, {note.source.origin}). {NOTICE}{quarantined}"
+    return f"{head}\n\n{_escape(note.text)}"
+
+
+def _escape(text: str) -> str:
+    """Return stored text without secrets, hidden characters and tags, which could take the place of instructions."""
+    return escape_markup(str(show_hidden(text)))
