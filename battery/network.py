@@ -25,7 +25,7 @@ _TIMEOUT = 300  # seconds for a child
 _GATEWAY_TIMEOUT = 120  # seconds for a gateway and all requests to it
 _QUERY = {
     "pattern": "demo", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
-    "subject": "x",
+    "subject": "x", "target": "x",
 }  # fmt: skip
 _PATH_VALUES = {"{scope}": "agent", "{key}": "k", "{name}": "nobody", "{id}": "01", "{code}": "busy"}
 ChildResult = dict[str, Any]  # attempts, problems; of a gateway also bound: the addresses it listens on

@@ -159,7 +159,7 @@ ONE_OF_EACH = [
     ["store", "text", "--key", "k"], ["recall", "text"], ["get", "k"], ["list"], ["edit", "k"], ["import", "-"],
     ["fact", "s", "l", "v"], ["facts"], ["graph", "s"], ["log", "-", "--session", "s1"], ["import-history", "."],
     ["expand", "projects/demo/transcripts/unknown/s1.jsonl:2"], ["embed"],
-    ["review"], ["trace", "k"], ["export"],
+    ["review"], ["trace", "k"], ["relate", "k"], ["export"],
     ["forget", "k"], ["restore", "k"], ["purge", "k", "--yes"], ["receipts"],
     ["clear", "--scope", "project", "--yes"], ["retain"], ["search", "text"],
     ["file create", "a.md", "text"], ["read", "a.md"], ["file view", "a.md"], ["file str-replace", "a.md", "text", "other"],
