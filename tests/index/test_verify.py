@@ -14,10 +14,11 @@ from holdfast.index.tokenizer import index_terms
 
 _TABLES = {  # without models, and without columns that only say whether to read a folder again
     "doc": "folder name ino ctime size mix digest kind key note_id title type tags created updated source valid_from valid_to"
-    " pinned touched first_line last_line versions problem trust exposed facts prose platform_key sum",
+    " pinned touched first_line last_line versions problem trust exposed facts prose platform_key relations mentions sum",
     "passage": "doc seq past names text first_line last_line type tags source recorded valid_from valid_to closed replaced"
     " words sum turn speaker offset",
     "fact": "doc subject label value about named valid_from valid_to retired_by links line sum",
+    "relation": "doc kind target status origin stated sum",
     "piece": "marks tokens sum",
     "made": "what passage",
     "folder": "scope part passages words sum",
@@ -37,6 +38,7 @@ def written(tmp_path_factory):
         memory.store("The harbour opens at six.\n\n- [2026-03-01] status: open", key="harbour", tags=["port"])
         memory.store("The harbour opens at seven.\n\n- [2026-04-01] status: late", key="harbour")
         memory.store("The tide table, in short.", key="made", made_from=["https://example.org/tides"])
+        memory.relate("made", "relates_to", "harbour")
         memory.files.create("plan.md", "# Plan\nFirst the quay.\n")
         memory.log([{"role": "user", "text": "The harbour was closed on Sunday."}], session="s1", client="chat")
         memory.embed()
