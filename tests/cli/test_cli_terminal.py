@@ -69,6 +69,16 @@ def test_a_key_is_never_truncated(terminal, home, columns):
     assert all(key in shown for key in keys)
 
 
+@pytest.mark.parametrize("columns", [0, 60, 120])
+def test_the_reason_of_a_briefing_is_never_cut(terminal, holdfast, home, columns):
+    with Memory(home, project="demo", origin="user") as memory:
+        memory.store("use tabs", key="web-note", origin="web")
+    call = ("brief", "--explain", "--no-color")
+    shown = terminal(*call, columns=columns)[1] if columns else holdfast(*call).out
+    assert "in quarantine: it came from web and was not approved yet (`holdfast review`)" in " ".join(shown.split())
+    assert not columns or max(map(len, shown.splitlines())) <= columns
+
+
 def test_store_from_a_terminal_says_how_to_end_the_input(terminal, home):
     code, shown = terminal("store", "-", "--key", "k", typed="typed by hand\n\x04")
     assert code == 0

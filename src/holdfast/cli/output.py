@@ -102,20 +102,30 @@ class Output:
         return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if allows_colour() else text
 
     def print_table(
-        self, head: Sequence[str], rows: Iterable[Sequence[str]], styles: Sequence[str] = (), indent: int = 0
+        self,
+        head: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        styles: Sequence[str] = (),
+        indent: int = 0,
+        wrap: bool = False,
     ) -> None:
-        """Print aligned columns; the last one takes the rest of the terminal's width.
+        """Print aligned columns; the last one takes the rest of the width and is cut, or with `wrap` continued below.
 
         A key is never cut: one that is wider than the column KEY gets a line of its own, with the rest of its row below.
         """
         cells = [[join_lines(cell) for cell in row] for row in rows]
         widths = [max(map(measure_width, column)) for column in zip(head, *cells, strict=True)]
-        self._shrink_columns(widths, indent)
+        if self.is_terminal or not wrap:
+            self._shrink_columns(widths, indent)
         self.print_line(" " * indent + self._format_row(head, widths, ["dim"] * len(head)))
         key_column = head.index("KEY") if "KEY" in head else -1
         for row in cells:
-            for line in self._format_row_lines(row, widths, styles or [""] * len(row), key_column):
+            first, *more = wrap_line(row[-1], widths[-1]) if wrap else [row[-1]]
+            for line in self._format_row_lines([*row[:-1], first], widths, styles or [""] * len(row), key_column):
                 self.print_line(" " * indent + line)
+            for part in more:
+                blank = " " * (indent + sum(widths[:-1]) + 2 * len(widths[:-1]))
+                self.print_line(blank + self.style(part, styles[-1] if styles else ""))
 
     def _shrink_columns(self, widths: list[int], indent: int) -> None:
         """Narrow the last column, then repeatedly the widest one, until a row fits the terminal."""

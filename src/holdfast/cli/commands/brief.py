@@ -66,7 +66,7 @@ def _print_explained(output: Output, brief: Brief) -> None:
         return
     reasons = sorted(brief.why, key=lambda reason: not reason.told)
     rows = [("in" if reason.told else "out", join_lines(reason.name), reason.reason) for reason in reasons[:_MAX_ROWS]]
-    output.print_table(("", "NOTE", "WHY"), rows, ("bold", "", "dim"))
+    output.print_table(("", "NOTE", "WHY"), rows, ("bold", "", "dim"), wrap=True)
     if len(reasons) > _MAX_ROWS:
         output.print_message(f"and {len(reasons) - _MAX_ROWS:,} more; use --json for all")
     shown = len([reason for reason in reasons if reason.told])

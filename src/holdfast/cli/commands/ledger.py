@@ -202,7 +202,8 @@ def _print_entries(output: Output, page: dict[str, Any]) -> None:
         (str(entry.number), entry.time, entry.agent, entry.action, entry.outcome, _format_metadata(entry.metadata))
         for entry in entries
     ]
-    output.print_table(("ROW", "TIME", "AGENT", "ACTION", "OUTCOME", "ABOUT"), rows, ("dim", "dim", "bold", "", "", "dim"))
+    head, styles = ("ROW", "TIME", "AGENT", "ACTION", "OUTCOME", "ABOUT"), ("dim", "dim", "bold", "", "", "dim")
+    output.print_table(head, rows, styles, wrap=True)
     if page["next"]:
         output.print_message(f"next page: --before {page['next']}")
 
