@@ -458,7 +458,7 @@ def find_setting(name: str) -> Setting:
             return setting
     import difflib
 
-    near = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], 1, 0.4)
+    near = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], 1, 0.6)
     hint = f"Did you mean {near[0]}?" if near else "Run `holdfast config` for the list of settings"
     raise ConfigError(f"unknown setting {name!r}", hint)
 

@@ -50,6 +50,8 @@ def check_owner(home: str, create: bool = False) -> None:
     try:
         fd = open_home(home, create)
     except OSError as error:
+        if isinstance(error, NotADirectoryError | FileExistsError):
+            raise DiskTrouble(f"the home {home} is not a folder", "Set --home or HOLDFAST_HOME to a folder") from None
         raise from_os(error, f"cannot open the home {home}") from error
     if fd is not None:
         os.close(fd)

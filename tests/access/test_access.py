@@ -172,7 +172,7 @@ def test_a_token_ends_when_its_days_are_over(gate, clock):
 def test_a_rotated_token_ends_the_old_one_at_once_or_after_a_grace(gate, clock):
     _, first = gate.add("reviewer", "operator")
     _, second = gate.rotate("reviewer")
-    with pytest.raises(Unauthenticated, match="revoked"):
+    with pytest.raises(Unauthenticated, match=r"revoked.*`holdfast agent rotate NAME`"):
         gate.identify(first)
     _, third = gate.rotate("reviewer", grace_hours=2)
     assert gate.identify(second) and gate.identify(third)

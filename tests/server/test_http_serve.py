@@ -281,8 +281,15 @@ def test_workers_share_who_comes_and_their_port_is_still_theirs_alone(home, tmp_
         for count in ("1", "2"):
             words = [*HOLDFAST, "serve", "--port", str(one.port), "--home", str(home), "--workers", count]
             done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
-            assert done.returncode == 4 and "cannot listen" in done.stderr
+            assert done.returncode == 4 and "cannot listen" in done.stderr and "choose another --port" in done.stderr
         assert one.stop() == 0
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_not_called_a_port_in_use(home, tmp_path, host):
+    words = [*HOLDFAST, "serve", "--host", host, "--port", "0", "--home", str(home)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 4 and "Give --host an address of this machine" in done.stderr
 
 
 def _links(folder):

@@ -26,6 +26,11 @@ class RejectedToken(Unauthenticated):
 
     def __init__(self, problem: str, reason: str, *, id: str = "", agent: str = "", tenant: str = "") -> None:
         fix = Template("Send `Authorization: Bearer TOKEN`; an operator makes one with ", command("agent add"))
+        if reason in ("revoked", "expired"):
+            rotate, add = command("agent rotate {}", "NAME"), command("agent add")
+            fix = Template(
+                "Use the agent's new token; an operator makes one with ", rotate, ", or with ", add, " if it was revoked"
+            )
         super().__init__(problem, fix)
         self.reason, self.id, self.agent, self.tenant = reason, id, agent, tenant
 

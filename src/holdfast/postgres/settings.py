@@ -44,7 +44,7 @@ def make_settings(config: Config, agent: str | None, all_agents: bool) -> Postgr
             "Set store.url (HOLDFAST_STORE), or remove store.read_url (HOLDFAST_STORE_READ)",
         )
     if not is_store(config.store):
-        raise ConfigError("store.url is not the address of a PostgreSQL", "Write it as postgresql://user@host:5432/database")
+        raise ConfigError("store.url is not a PostgreSQL address", "Write it as postgresql://user@host:5432/database")
     if not is_name(config.tenant):
         raise ConfigError(f"store.tenant cannot be {config.tenant!r}", "Use letters, digits, dots, dashes and underscores")
     return PostgresSettings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -146,7 +147,15 @@ def _listen(host: str, port: int, count: int = 1) -> list[socket.socket]:
         return sockets
     except OSError as error:
         what = f"cannot listen on port {port} of {host}: {error.strerror or error}"
-        raise Busy(what, "Use --port 0 for any free port") from None
+        raise Busy(what, _listen_fix(error)) from None
+
+
+def _listen_fix(error: OSError) -> str:
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return "Give --host an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of its addresses"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "Choose a --port above 1023, or 0 for any free port"
+    return "Stop the program that uses the port, or choose another --port; 0 takes any free port"
 
 
 def _listening_socket(host: str, port: int, shared: bool = False) -> socket.socket:

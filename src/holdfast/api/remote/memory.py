@@ -635,7 +635,8 @@ class RemoteMemory(MemoryInterface):
         if not self.config.enabled:
             raise Disabled
         if not self._gateway.has_token:
-            raise Unauthenticated("no token is set for the gateway", "Set HOLDFAST_TOKEN or Memory(url, token=...)")
+            fix = "Set HOLDFAST_TOKEN, --token-file FILE or Memory(url, token=...)"
+            raise Unauthenticated("no token is set for the gateway", fix)
         return self._gateway.request(method, path, body, headers=self._caller_headers(), **options)
 
     def _scope_kind(self, scope: str | None) -> str | None:
