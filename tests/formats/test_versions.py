@@ -133,6 +133,14 @@ def test_a_correction_of_the_past_changes_what_was_true_but_not_what_was_known()
     assert ask(DAYS[0]) == "text 0"
 
 
+def test_an_error_says_whether_nothing_was_true_or_nothing_was_recorded():
+    note = compose_all([Write(DAYS[3], DAYS[1], None, 0)])
+    with pytest.raises(NotFound, match="had no version at"):
+        note_versions.to_note_at(HERE, "k", note, as_of=DAYS[0], known_at=None)
+    with pytest.raises(NotFound, match="no version of 'k' had been recorded by"):
+        note_versions.to_note_at(HERE, "k", note, as_of=DAYS[2], known_at=DAYS[2])
+
+
 # --- the next version -------------------------------------------------------------------------------------------------
 
 drafts = st.builds(

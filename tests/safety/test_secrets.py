@@ -698,8 +698,11 @@ def test_doctors_command_gives_a_file_that_is_named_after_a_secret_another_name(
     assert memory.recall("tide").hits[0].key.startswith("redacted-github-pat")
 
 
-def test_what_a_refusal_advises_exists_wherever_it_is_said(memory):
+def test_only_the_error_of_a_note_says_how_to_allow_its_secret(memory):
     turns = [{"role": "user", "text": TOKEN}]
     for write in (lambda: memory.files.create("a.md", TOKEN), lambda: memory.log(turns, session="s")):
-        with pytest.raises(SecretFound, match="`holdfast store --allow-secret WHY`"):
+        with pytest.raises(SecretFound, match="`--redact`") as caught:
             write()
+        assert "allow-secret" not in str(caught.value.fix)
+    with pytest.raises(SecretFound, match="`holdfast store --allow-secret WHY`"):
+        memory.store(TOKEN)

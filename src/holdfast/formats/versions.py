@@ -118,6 +118,8 @@ def to_note_at(
     position = find_version(iterate(), as_of, known_at)
     if position is None:
         fix = Template(command("get {} --history", key), " shows them all")
+        if known_at is not None and not any(version.recorded <= known_at for version in read):
+            raise NotFound(f"no version of {key!r} had been recorded by {known_at}", fix)
         raise NotFound(f"{key!r} had no version at {as_of}", fix)
     version, note = read[position], to_note(scope, key, parsed)
     lines, path = (places[-1].lines, f"{scope.folder}/history/{places[-1].file}") if places else (None, note.path)

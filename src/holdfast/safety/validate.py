@@ -45,6 +45,7 @@ _JSON_KINDS = {
     "NoneType": "nothing",
 }  # fmt: skip
 ALIASES = {"content": "text", "memory_type": "type", "search_mode": "mode", "sort_by": "sort"}  # names of similar tools
+_PLAIN_PATH = "Write the plain path, such as notes/today.md, without `..`, empty parts or escapes"
 _CONTEXT_CHARS = 16 * 1024  # before and after an excerpt, where the rest of a secret may be
 
 
@@ -94,8 +95,9 @@ def reject_secrets(value: str, description: str, before: str = "", fix: str | Te
     matches = secrets.find_secrets(value)
     found = tuple([match for match in matches if not before or value[match.start : match.end] not in before])
     if found:
-        insist = command("store --allow-secret WHY")
-        fix = fix or Template("Remove the secret, or store it with ", REDACT, "; a person can allow it: ", insist)
+        leave = Template("Remove the secret, or store it with ", REDACT)
+        insist = Template("; a person can allow it: ", command("store --allow-secret WHY"))
+        fix = fix or (Template(leave, insist) if description == "a note" else leave)
         raise SecretFound(f"{description} seems to contain a secret: {secrets.describe(value, found)}", fix)
 
 
@@ -349,7 +351,7 @@ def check_path(value: object) -> tuple[str, ...]:
     if len(value) > 1024:
         raise InvalidPath("a path longer than 1,024 characters", "Choose a shorter one")
     if _DECEPTIVE.search(value) or _PERCENT.search(_normalize(value)):
-        raise InvalidPath(f"hidden, escaped or percent-encoded characters in {_show(value)}", "Write the plain path")
+        raise InvalidPath(f"hidden, escaped or percent-encoded characters in {_show(value)}", _PLAIN_PATH)
     rest = value
     if value == _ROOT or value.startswith(_ROOT + "/"):
         rest = value[len(_ROOT) + 1 :]
@@ -364,7 +366,7 @@ def check_path(value: object) -> tuple[str, ...]:
 def _check_path_part(part: str, whole: str) -> None:
     folded = _normalize(part)
     if not folded.strip(" .\u3002") or "/" in folded or "\\" in folded:
-        raise InvalidPath(f"an empty, relative or hidden part in the path {_show(whole)}", "Write the plain path")
+        raise InvalidPath(f"an empty, relative or hidden part in the path {_show(whole)}", _PLAIN_PATH)
     if folded.startswith((".", "~")):
         raise InvalidPath(f"a hidden name in {_show(whole)}", "Names do not start with a dot or a tilde")
     if folded.startswith(" ") or folded.endswith((" ", ".")):
