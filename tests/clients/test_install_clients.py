@@ -468,6 +468,14 @@ def test_doctor_says_that_codex_skips_hooks_nobody_trusts(target):
     assert health.find_problems(target) == []
 
 
+def test_doctor_does_not_speak_of_trust_where_codex_has_no_hooks(target):
+    client = clients.load("codex")
+    install.install(client, target)
+    (Path(target.home) / ".codex" / "hooks.json").unlink()
+    (problem,) = health.find_problems(target)
+    assert "changed or removed" in problem.message and problem.fix == "holdfast install codex"
+
+
 # --- the command line -----------------------------------------------------------------------------------------------------
 
 

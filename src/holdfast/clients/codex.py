@@ -79,7 +79,7 @@ class Codex(Client):
         state = hooks.get("state") if isinstance(hooks, dict) else None
         hooks_path = os.path.join(self.folder(target), "hooks.json")
         trusted = [key for key in state if key.startswith(f"{hooks_path}:")] if isinstance(state, dict) else []
-        if trusted:
+        if trusted or not os.path.exists(hooks_path):
             return []
         problem = f"Codex skips the hooks in {hooks_path}, because you have not trusted them"
         return [(problem, "Start `codex`, type /hooks, and trust those of Holdfast")]
