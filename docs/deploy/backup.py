@@ -67,6 +67,10 @@ def backup(home: str, copy: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or not os.path.isdir(os.path.join(sys.argv[1], "shelf")) or os.path.lexists(sys.argv[2]):
-        sys.exit("usage: python3 backup.py HOME COPY (HOME must have a folder `shelf`; COPY must not exist)")
+    if len(sys.argv) != 3:
+        sys.exit("usage: python3 backup.py HOME COPY")
+    if not os.path.isdir(os.path.join(sys.argv[1], "shelf")):
+        sys.exit(f"{sys.argv[1]} is not a home: it has no folder `shelf`. Give the folder that `holdfast path` prints.")
+    if os.path.lexists(sys.argv[2]):
+        sys.exit(f"{sys.argv[2]} exists already. Give a new folder for each backup.")
     backup(os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]))
