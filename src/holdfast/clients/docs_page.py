@@ -23,12 +23,12 @@ Let your coding agents share one memory. Each session then starts with a [briefi
 holdfast install
 ```
 
-The command finds the agents on this machine, shows each change as a diff, asks, and then makes it. Start a new session of the agent afterwards.
+The command finds the agents on this machine, shows each change as a diff, asks, and then makes it. Without a terminal it only lists the agents. Start a new session of the agent afterwards.
 
 | To do this | Command |
 |---|---|
 | install for one agent | `holdfast install claude-code` |
-| install without questions | `holdfast install kimi --yes` |
+| install without questions | `holdfast install kimi --yes`, or `holdfast install --yes` for all that are found |
 | only show the changes | `holdfast install codex --dry-run`; `--diff` shows new files in full, too |
 | only show what to paste, and where | `holdfast install gemini --print` |
 | check that memory reaches the model | `holdfast prove claude-code`: see [proof](proof.md) |
@@ -116,7 +116,7 @@ holdfast render AGENTS.md --remove
 
 | Symptom | Reason and fix |
 |---|---|
-| the agent does not know your notes | `holdfast doctor` says which installed agents are not connected, and why; `holdfast brief --explain` says why a note was not shown |
+| the agent does not know your notes | `holdfast install --dry-run` shows what is not connected yet; `holdfast doctor` reports installs that were changed or are not trusted; `holdfast brief --explain` says why a note was not shown |
 | the agent was running during the installation | start a new session |
 | Codex shows nothing | it skips hooks that you have not trusted: type `/hooks` in Codex and trust those of Holdfast |
 | an install is rejected because of comments or trailing commas in Claude Code's settings | Claude Code rejects such a file as a whole: fix it at the place that the message names |
