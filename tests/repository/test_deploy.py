@@ -375,4 +375,7 @@ def test_a_copy_made_while_a_writer_runs_is_a_complete_home(home, tmp_path):
 
 def test_a_folder_that_is_not_a_home_is_not_copied(tmp_path):
     refused = run_backup(tmp_path, tmp_path / "copy")
-    assert refused.returncode != 0 and "usage" in refused.stderr and not (tmp_path / "copy").exists()
+    assert refused.returncode != 0 and "is not a home" in refused.stderr and not (tmp_path / "copy").exists()
+    (tmp_path / "shelf").mkdir()
+    refused = run_backup(tmp_path, tmp_path / "shelf")
+    assert refused.returncode != 0 and "exists already" in refused.stderr
