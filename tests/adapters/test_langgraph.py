@@ -272,6 +272,17 @@ def test_a_secret_in_a_namespace_or_key_is_rejected(memory, names, redact):
     assert memory.list() == []
 
 
+def test_a_secret_beside_a_quote_is_found(store, memory):
+    value = {"env": 'export API_KEY="q9Zx8Yw7Vu6Ts5Rq4Po3Nm2"'}
+    with pytest.raises(SecretFound):
+        store.put(ANN, "k", value)
+    redacting = HoldfastStore(memory, scope="project", redact=True)
+    redacting.put(ANN, "k", value)
+    assert redacting.get(ANN, "k").value == {"env": 'export API_KEY="[REDACTED:generic-api-key]"'}
+    with pytest.raises(SecretFound, match="cannot be masked"):
+        redacting.put(ANN, "k", {"password": 'Hunter2!x"9'})
+
+
 def test_random_ids_as_keys_are_no_secrets(store):
     ids = [uuid.uuid4().hex for _ in range(30)] + [b64encode(sha256(bytes([n])).digest()).decode() for n in range(30)]
     store.batch([PutOp(ANN, key, {"id": key}) for key in ids])

@@ -203,6 +203,34 @@ def test_a_secret_is_masked_and_the_item_is_still_an_item(memory):
     assert run(session.get_items()) == []
 
 
+JWT = (
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6y"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f'{{"token": "{JWT}"}}', '{"token": "[REDACTED:jwt]"}'),
+        ('password = Hunter2!x"quoted"', 'password = [REDACTED:password-assignment]"quoted"'),
+        ('export API_KEY="q9Zx8Yw7Vu6Ts5Rq4Po3Nm2"', 'export API_KEY="[REDACTED:generic-api-key]"'),
+    ],
+)
+def test_a_secret_beside_a_quote_is_masked_and_no_item_is_lost(memory, text, masked):
+    session = HoldfastSession("one", memory)
+    run(session.add_items([{"role": "user", "content": text}, {"role": "user", "content": "ok"}]))
+    assert [item["content"] for item in run(session.get_items())] == [masked, "ok"]
+    with pytest.raises(SecretFound):
+        run(HoldfastSession("two", memory, redact=False).add_items([{"role": "user", "content": text}]))
+
+
+def test_an_item_that_would_be_unreadable_when_masked_is_rejected(memory):
+    session = HoldfastSession("one", memory)
+    with pytest.raises(SecretFound, match="cannot be masked"):
+        run(session.add_items([{"password": 'Hunter2!x"9'}]))
+    assert run(session.get_items()) == []
+
+
 def test_a_line_that_is_not_an_item_is_left_out_and_logged(memory, caplog):
     session = HoldfastSession("one", memory)
     run(session.add_items(ITEMS[:2]))

@@ -40,9 +40,10 @@ from langgraph.store.base import (
 )
 
 from holdfast import Conflict, Damaged, Memory, Note, NotFound, Refused, UsageError
+from holdfast.adapters.secrets import cannot_mask, check_strings
 from holdfast.adapters.tools import check_memory, compose_briefing
 from holdfast.base import dates
-from holdfast.safety.validate import reject_secrets
+from holdfast.safety.validate import redact
 
 CLIENT = "langgraph"  # recorded with each version, and the tag of every item
 _MAX_HITS = 100  # of one recall
@@ -185,10 +186,14 @@ class HoldfastStore(BaseStore):
     def _draft(self, op: PutOp) -> dict[str, Any]:
         """Return a note for `store_many`."""
         index = op.index if op.index is not None else self._fields
-        if self.redact:  # with a masked name the note would be of no item
-            reject_secrets(render_text(op.namespace, op.key, {}, index), "a namespace or key", fix="Choose another one")
+        render_text(op.namespace, op.key, op.value or {}, index, op.ttl)  # rejects what is not JSON and may have no end
+        text = render_text(op.namespace, op.key, check_strings(op.value or {}, self.redact), index, op.ttl)
+        if self.redact:
+            value, name = _parse_text(redact(text)[0])
+            if value is None or name != _parse_text(text)[1]:
+                raise cannot_mask()
         return {
-            "text": render_text(op.namespace, op.key, op.value or {}, index, op.ttl),
+            "text": text,
             "key": note_key(op.namespace, op.key),
             "type": "reference",
             "tags": [CLIENT, *namespace_tags(op.namespace)],
@@ -348,17 +353,28 @@ def render_text(
 
 def parse_note(note: Note) -> StoredItem:
     """Return the item of a note; raise Damaged if a person's edit made it unreadable."""
+    value, name = _parse_text(note.text)
     try:
-        block, comments = _BLOCK.search(note.text), _COMMENT.findall(note.text)
-        value: Any = json.loads(block[1]) if block else None
-        name: Any = json.loads(comments[-1]) if comments else None  # the last one: a title can contain one too
         item = StoredItem(note, tuple(name["namespace"]), name["item"], value, name.get("index"), name.get("ttl"))
         if isinstance(value, dict) and note_key(item.namespace, item.key) == note.key and _is_valid(item.index, item.ttl):
             return item
-    except (ValueError, KeyError, TypeError, RecursionError, UsageError):
+    except (KeyError, TypeError, UsageError):
         pass  # the same error as for a value that is not an object
     fix = f"Edit it with `holdfast edit {note.key}`: it needs one block of JSON with an object, and the comment below it"
     raise Damaged(f"{note.path} is not an item of LangGraph", fix)
+
+
+def _parse_text(text: str) -> tuple[Any, Any]:
+    """Return the value and the comment of the text of a note, None for what is not readable."""
+    block, comments = _BLOCK.search(text), _COMMENT.findall(text)
+    return _load(block[1] if block else ""), _load(comments[-1] if comments else "")  # a title can contain a comment too
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _is_valid(index: object, ttl: object) -> bool:

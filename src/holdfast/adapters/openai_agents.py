@@ -24,7 +24,9 @@ from uuid import uuid4
 from agents import Agent, FunctionTool, RunContextWrapper, SessionSettings, TResponseInputItem, function_tool
 
 from holdfast import Conflict, Contended, Memory, NotFound, UsageError
+from holdfast.adapters.secrets import cannot_mask, check_strings
 from holdfast.adapters.tools import check_memory, compose_briefing, in_thread, make_tools
+from holdfast.safety.validate import redact
 
 CLIENT = "openai-agents"  # recorded as the program that wrote, and the folder of the sessions
 _SEGMENT_BYTES = 64 * 1024  # of a segment to which no more items are added: each addition writes the file again
@@ -68,7 +70,7 @@ class HoldfastSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end, all of them or none. They are durable when this returns."""
         if items:
-            await _finish(self._add_items, render_lines(items))
+            await _finish(self._add_items, list(items))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the newest item and return it; None if there is none."""
@@ -91,7 +93,8 @@ class HoldfastSession:
                 break
         return newest[::-1]
 
-    def _add_items(self, text: str) -> None:
+    def _add_items(self, items: list[TResponseInputItem]) -> None:
+        text = render_lines(items, self.redact)
         for _ in _attempts():
             names = self._list_segments()
             last = names[-1] if names else ""
@@ -178,16 +181,21 @@ def session_folder(session_id: str) -> str:
     return f"/memories/{CLIENT}/{words}.{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def render_lines(items: Sequence[TResponseInputItem]) -> str:
-    """Return items as lines, the last first. The id makes each line unique, so that one of two equal items can be removed."""
+def render_lines(items: Sequence[TResponseInputItem], mask: bool = False) -> str:
+    """Return items as lines, the last first, with or without their secrets. The id makes each line unique, so that one of two
+    equal items can be removed."""
     lines = []
     for item in reversed(items):
         try:
-            line = json.dumps({"id": uuid4().hex[:12], "item": item}, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError) as error:
+            json.dumps(item, allow_nan=False)  # rejects what may have no end
+            line = json.dumps({"id": uuid4().hex[:12], "item": check_strings(item, mask)}, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
             raise UsageError(f"an item is not JSON: {error}", "Pass items as `result.to_input_list()` returns them") from None
         lines.append(_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", line) + "\n")
-    return "".join(lines)
+    text = "".join(lines)
+    if mask and len(list(parse_lines(redact(text)[0]))) != len(lines):
+        raise cannot_mask()
+    return text
 
 
 def parse_lines(text: str) -> Iterator[TResponseInputItem]:
