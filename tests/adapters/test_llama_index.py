@@ -9,7 +9,7 @@ from frameworks import need_framework
 
 need_framework("llama-index")
 
-from llama_index.core.llms import ChatMessage
+from llama_index.core.llms import ChatMessage, MessageRole
 from llama_index.core.memory import Memory as ChatMemory
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -74,6 +74,13 @@ def test_a_message_that_cannot_be_stored_is_an_error_and_the_others_are_stored(m
     with pytest.raises(InvalidText, match="a NUL byte"):
         asyncio.run(block.aput(messages, session_id="s1"))
     assert sorted(stored_turns(memory, "tea")) == ["green tea", "more tea"]
+
+
+def test_a_message_of_every_role_is_stored(memory):
+    messages = [ChatMessage(role=role, content=f"tea of {role.value}") for role in MessageRole]
+    asyncio.run(HoldfastMemoryBlock(memory=memory).aput(messages, session_id="s1"))
+    assert sorted(stored_turns(memory, "tea")) == sorted(message.content for message in messages)
+    assert memory.recall("chatbot", kind="turn", mode="keyword")[0].speaker == "assistant"
 
 
 def test_two_equal_messages_are_two_turns(memory):

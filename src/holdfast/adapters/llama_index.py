@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 from llama_index.core.tools import FunctionTool
@@ -19,6 +19,7 @@ from holdfast import HoldfastError, Memory
 from holdfast.adapters.tools import check_memory, compose_briefing, make_tools
 
 CLIENT = "llama-index"  # recorded as the program that wrote, and the folder of transcripts
+_ROLES = {MessageRole.CHATBOT: "assistant"}  # `log` accepts the others as they are
 _TOKEN_CHARS = 4  # about as many characters as a token has in English
 
 
@@ -46,7 +47,7 @@ class HoldfastMemoryBlock(BaseMemoryBlock[str]):
             if message.content:  # calls of tools have no text
                 session = message.additional_kwargs.get("session_id") or self.memory.session or "default"
                 # the id is new: two equal messages are two turns
-                turn = {"id": uuid4().hex, "role": message.role.value, "text": message.content}
+                turn = {"id": uuid4().hex, "role": _ROLES.get(message.role, message.role.value), "text": message.content}
                 by_session.setdefault(str(session), []).append(turn)
         errors: list[HoldfastError] = []
         for session, turns in by_session.items():
