@@ -273,7 +273,7 @@ class _Commands:
     def _measure_file(self, path: str) -> int:
         try:
             return len(self._files.view(path, scope=self._scope).encode("utf-8", "surrogatepass"))
-        except HoldfastError:  # not text, or deleted in this moment
+        except HoldfastError:  # not text, or deleted since it was listed
             return 0
 
 

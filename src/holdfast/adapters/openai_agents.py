@@ -152,7 +152,7 @@ class HoldfastSession:
     def _read_segment(self, name: str) -> str:
         try:
             return self.memory.files.view(f"{self._folder}/{name}", scope=self.scope)
-        except NotFound:  # cleared in this moment
+        except NotFound:  # cleared since it was listed
             return ""
 
 
