@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
 import pytest
 
 from holdfast.errors import Conflict, InvalidKey, NotFound, Refused, UsageError
@@ -253,3 +256,92 @@ def test_an_index_that_is_built_again_has_the_relations(notes):
     notes.reindex()
     assert stated(notes, "deploys") == [("deploys", "supersedes", "old-deploys", "accepted")]
     assert notes.check() == []
+
+
+def test_a_person_cannot_accept_a_relation_that_makes_a_circle(notes, open_any):
+    agent = open_any(origin="agent")
+    agent.store("A finding.", key="finding")
+    agent.relate("finding", "supersedes", "deploys")
+    notes.relate("deploys", "supersedes", "finding")  # what is only proposed does not forbid it
+    with pytest.raises(Conflict, match="circle"):
+        notes.accept_relation("finding", "supersedes", "deploys")
+    assert stated(notes, None, status="accepted") == [("deploys", "supersedes", "finding", "accepted")]
+
+
+def test_two_callers_at_once_do_not_make_a_circle(notes, open_any):
+    count = 15
+    notes.store_many([{"text": f"Note {number} {side}.", "key": f"{side}{number}"} for number in range(count) for side in "ab"])
+
+    def state_all(first, second):
+        memory, together = open_any(origin="user"), []
+        for number in range(count):
+            start.wait()
+            try:
+                together.append(memory.relate(f"{first}{number}", "supersedes", f"{second}{number}").action)
+            except Conflict:
+                together.append("conflict")
+        return together
+
+    start = Barrier(2)
+    with ThreadPoolExecutor(2) as threads:
+        results = [threads.submit(state_all, *sides) for sides in ("ab", "ba")]
+    pairs = list(zip(*[result.result() for result in results], strict=True))
+    assert ("created", "created") not in pairs
+    created = [action for pair in pairs for action in pair if action == "created"]
+    assert len(notes.relations()) == len(created)
+
+
+@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
+def test_a_note_that_two_notes_superseded_is_ranked_below_both(notes, mode):
+    notes.store("Fridays: the old script is forbidden.", key="ban")
+    notes.relate("ban", "supersedes", "old-deploys")
+    notes.relate("deploys", "supersedes", "old-deploys")
+    keys = [hit.key for hit in notes.recall("Deploys run on Fridays with the old script", mode=mode)]
+    assert keys.index("old-deploys") > max(keys.index("ban"), keys.index("deploys"))
+
+
+def test_a_relation_by_key_means_the_note_of_its_own_scope(notes):
+    notes.store("House rules.", key="rules", scope="global")
+    notes.store("Lunch rules.", key="lunch", scope="global")
+    context = notes._context
+    content = context.store.read_note(Scope("global"), "rules")
+    written = content.data.replace(b"---\n", b"---\nrelations: [relates_to lunch]\n", 1)
+    context.store.write_note(Scope("global"), "rules", written, content.file_id)
+    related = notes.relate("lunch", "relates_to", "rules", scope="project", target_scope="global")
+    assert (related.action, related.relation.scope.kind) == ("created", "project")
+
+
+def test_relations_of_a_whole_scope_are_only_those_of_its_notes(notes):
+    notes.store("House rules.", key="rules", scope="global")
+    notes.store("More rules.", key="more", scope="global")
+    notes.relate("deploys", "supersedes", "old-deploys")
+    notes.relate("more", "relates_to", "rules", scope="global")
+    assert stated(notes, None, scope=Scope("global")) == [("more", "relates_to", "rules", "accepted")]
+    assert stated(notes, None, scope="global", everywhere=True) == [("more", "relates_to", "rules", "accepted")]
+    assert len(notes.relations(everywhere=True)) == 2
+
+
+def test_nothing_is_stated_beside_relations_that_cannot_be_read(notes, open_any):
+    notes.relate("deploys", "relates_to", "lunch")
+    context = notes._context
+    scope = Scope("project", notes.project)
+    content = context.store.read_note(scope, "deploys")
+    broken = content.data.replace(b"relations: [", b"relations: [eats old-deploys, ")
+    context.store.write_note(scope, "deploys", broken, content.file_id)
+    agent = open_any(origin="agent")
+    with pytest.raises(Conflict, match="cannot be read"):
+        agent.relate("deploys", "relates_to", "lunch")
+    assert context.store.read_note(scope, "deploys").data == broken
+
+
+def test_purging_a_note_takes_its_id_out_of_the_trash_of_other_projects(notes, open_any):
+    notes.store("House rules.", key="rules", scope="global")
+    other = open_any(origin="user", project="two")
+    other.store("Our own rules.", key="ours")
+    other.relate("ours", "supersedes", "rules")
+    other.forget("ours")
+    id = notes.get("rules").id
+    notes.purge("rules", scope="global")
+    assert other.restore("ours").text == "Our own rules."
+    content = other._context.store.read_note(Scope("project", other.project), "ours")
+    assert id.encode() not in content.data

@@ -209,8 +209,8 @@ def weigh_shared_words(context: Context, query: str, search_filter: SearchFilter
 # --- hits -------------------------------------------------------------------------------------------------------------
 
 
-def _find_superseded(context: Context, search_filter: SearchFilter, found: list[FoundPassage]) -> dict[int, Superseding]:
-    """Return, for each of these notes that is superseded, the note that is current instead; none for a question about the past.
+def _find_successors(context: Context, search_filter: SearchFilter, found: list[FoundPassage]) -> dict[int, list[Superseding]]:
+    """Return, for each of these notes that is superseded, the notes that superseded it; none for a question about the past.
 
     Most homes have no relations, which one look at the index shows.
     """
@@ -219,20 +219,30 @@ def _find_superseded(context: Context, search_filter: SearchFilter, found: list[
     from holdfast.context import superseded
 
     docs = [passage.doc for passage in found if passage.kind == "note"]
-    return context.query(lambda: superseded.find_current(context.index, docs, search_filter.scopes, search_filter.now))
+    return context.query(lambda: superseded.find_successors(context.index, docs, search_filter.scopes, search_filter.now))
 
 
 def _rank_current_first(
-    context: Context, search_filter: SearchFilter, ranked: list[FoundPassage], superseded: dict[int, Superseding]
+    context: Context, search_filter: SearchFilter, ranked: list[FoundPassage], successors: dict[int, list[Superseding]]
 ) -> list[FoundPassage]:
     """Put current notes before those that they superseded; add a current note that was not found if it passes the filter."""
-    from holdfast.context.superseded import rank_current_first
+    from holdfast.context.superseded import choose_current, rank_current_first
 
     found = {passage.passage for passage in ranked}
     parts = (search_filter.part or "notes").split()
-    missing = {row.passage: 0.0 for row in superseded.values() if row.passage not in found and row.part in parts}
+    missing = {
+        row.passage: 0.0 for row in choose_current(successors).values() if row.passage not in found and row.part in parts
+    }
     added = context.query(lambda: context.index.find_passages(missing, search_filter))
-    return rank_current_first(ranked, superseded, {passage.passage: passage for passage in added})
+    return rank_current_first(ranked, successors, {passage.passage: passage for passage in added})
+
+
+def _choose_current(successors: dict[int, list[Superseding]]) -> dict[int, Superseding]:
+    if not successors:
+        return {}
+    from holdfast.context.superseded import choose_current
+
+    return choose_current(successors)
 
 
 def _order_and_read(
@@ -245,9 +255,10 @@ def _order_and_read(
     counts = usage.get_usage(context.ledger, found) if sort == "usage" else {}
     sort = "recency" if result.mode == "recent" else sort
     ranked = order.order(found, scopes, sort, counts, usage.passage_usage_id)
-    superseded = _find_superseded(context, search_filter, ranked)
-    if superseded and sort == "relevance":
-        ranked = _rank_current_first(context, search_filter, ranked, superseded)
+    successors = _find_successors(context, search_filter, ranked)
+    if successors and sort == "relevance":
+        ranked = _rank_current_first(context, search_filter, ranked, successors)
+    superseded = _choose_current(successors)
     return _read_hits(context, ranked, limit, explanations, result.weak, superseded)
 
 

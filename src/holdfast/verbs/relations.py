@@ -25,7 +25,7 @@ from holdfast.models import (
 )
 from holdfast.safety import validate
 from holdfast.store.interface import Changed
-from holdfast.verbs import review
+from holdfast.verbs import quota, review
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def relate(context: Context, key: str, kind: str, target: str, *, scope: str | N
     validate.check_choice(kind, RELATION_KINDS, "kind of relation")
     source = _find_note(context, key, scope)
     other = _find_target(context, source, target, target_scope)
-    reverse = _find_stated(other.parsed, kind, source) if kind in SYMMETRIC_KINDS else None
+    reverse = _find_stated(other.parsed, kind, source, other.scope) if kind in SYMMETRIC_KINDS else None
     if reverse is not None and (context.origin != _PERSON or reverse.status == _ACCEPTED):
         return Related("unchanged", _describe(reverse, other, source))
     if kind == _SUPERSEDES:
@@ -69,7 +69,7 @@ def relate(context: Context, key: str, kind: str, target: str, *, scope: str | N
         stated = StatedRelation(kind, target_of(other.id), status, context.origin, dates.now())
         return "created" if known is None else "updated", stated
 
-    return _change(context, source, kind, other, change)
+    return _change_without_cycle(context, source, kind, other, change)
 
 
 def unrelate(context: Context, key: str, kind: str, target: str, *, scope: str | None, target_scope: str | None) -> Related:
@@ -97,6 +97,8 @@ def decide(
     source = _find_note(context, key, scope)
     other = _find_target(context, source, target, target_scope)
     status = _ACCEPTED if accept else _REJECTED
+    if accept and kind == _SUPERSEDES:
+        _refuse_cycle(context, source, other)
 
     def change(_: ParsedNote, known: StatedRelation | None) -> tuple[str, StatedRelation | None]:
         if known is None:
@@ -105,7 +107,7 @@ def decide(
             return "unchanged", known
         return "updated", known.replace(status=status, time=dates.now())
 
-    return _change(context, source, kind, other, change)
+    return _change_without_cycle(context, source, kind, other, change)
 
 
 class _Located(Record):
@@ -160,10 +162,10 @@ def _find_target(context: Context, source: _Located, target: str, where: str | S
     return found
 
 
-def _find_stated(note: ParsedNote, kind: str, target: _Located, scope: Scope | None = None) -> StatedRelation | None:
-    """Return the relation of this kind that a note states to another one, named by id or, within a scope, by key."""
+def _find_stated(note: ParsedNote, kind: str, target: _Located, scope: Scope) -> StatedRelation | None:
+    """Return the relation of this kind that a note of a scope states to another one, named by id or, in the scope, by key."""
     for relation in note.header.relations:
-        by_key = not relation.target_id and relation.target == target.key and scope in (None, target.scope)
+        by_key = not relation.target_id and relation.target == target.key and scope == target.scope
         if relation.kind == kind and (by_key or (target.id and relation.target_id == target.id)):
             return relation
     return None
@@ -184,7 +186,7 @@ def _refuse_cycle(context: Context, source: _Located, target: _Located) -> None:
     context.refresh(folders, archived=True)
     below: dict[tuple[Scope, str], list[tuple[Scope, str]]] = {}
     for relation in context.query(lambda: context.index.list_relations(folders)):
-        if relation.kind == _SUPERSEDES and relation.status != _REJECTED:
+        if relation.kind == _SUPERSEDES and relation.status == _ACCEPTED:
             below.setdefault((relation.scope, relation.key), []).append((relation.target_scope, relation.target))
     waiting, seen = [(target.scope, target.key)], set[tuple[Scope, str]]()
     while waiting:
@@ -223,25 +225,59 @@ def _with_id(context: Context, source: _Located, target: _Located) -> _Located:
     return _write(context, target, lambda note: note.header.relations)
 
 
+def _change_without_cycle(context: Context, source: _Located, kind: str, target: _Located, change: Change) -> Related:
+    """Change a relation, and take it back if another process stated the reverse at the same time."""
+    before: StatedRelation | None = None
+
+    def change_and_keep(note: ParsedNote, known: StatedRelation | None) -> tuple[str, StatedRelation | None]:
+        nonlocal before
+        before = known
+        return change(note, known)
+
+    related = _change(context, source, kind, target, change_and_keep)
+    if kind != _SUPERSEDES or related.action == "unchanged" or related.relation.status != _ACCEPTED:
+        return related
+    try:
+        _refuse_cycle(context, source, target)
+    except Conflict:
+        current = _read_note(context, source.scope, source.key)
+        if current is not None:
+            _write(context, current, lambda note: _replace(note, _find_stated(note, kind, target, source.scope), before))
+        raise
+    return related
+
+
 def _change(context: Context, source: _Located, kind: str, target: _Located, change: Change) -> Related:
     """Change the relation between two notes in the file of the first."""
     action, before, after = "", None, None
 
     def next_relations(note: ParsedNote) -> tuple[StatedRelation, ...]:
         nonlocal action, before, after
+        _refuse_unreadable(source.key, note)
         before = _find_stated(note, kind, target, source.scope)
         action, after = change(note, before)
-        if action == "unchanged":
-            return note.header.relations
-        if before is None:
-            return (*note.header.relations, *([after] if after else []))
-        replaced = [after if relation is before else relation for relation in note.header.relations]
-        return tuple([relation for relation in replaced if relation is not None])
+        return note.header.relations if action == "unchanged" else _replace(note, before, after)
 
     written = _write(context, source, next_relations)
     relation = after or before
     assert relation is not None
     return Related(action, _describe(relation, written, target))
+
+
+def _replace(note: ParsedNote, before: StatedRelation | None, after: StatedRelation | None) -> tuple[StatedRelation, ...]:
+    """Return the relations of a note with one of them replaced; None before adds one, None after removes it."""
+    added = [after] if after is not None else []
+    if before is None:
+        return (*note.header.relations, *added)
+    return tuple([one for relation in note.header.relations for one in (added if relation is before else [relation])])
+
+
+def _refuse_unreadable(key: str, note: ParsedNote) -> None:
+    """Raise `Conflict` if the field of the relations cannot be read: it may have a rejection, which must not be lost."""
+    problem = next((problem for problem in note.header.problems if problem.startswith("relations: ")), None)
+    if problem is not None:
+        fix = Template("Correct the file by hand; ", command("doctor"), " shows it")
+        raise Conflict(f"the relations of {key!r} cannot be read: {problem.removeprefix('relations: ')}", fix)
 
 
 def _write(context: Context, located: _Located, next_relations: Callable[[ParsedNote], tuple[StatedRelation, ...]]) -> _Located:
@@ -256,6 +292,7 @@ def _write(context: Context, located: _Located, next_relations: Callable[[Parsed
         if relations == current.parsed.header.relations and current.id:
             return current
         new = versions.state_relations(current.parsed, relations, new_id(int(dates.clock() * 1000)))
+        quota.check(context, bytes=len(new.data) - len(current.content.data))
         try:
             context.store.write_note(scope, key, new.data, current.content.file_id)
         except Changed:
@@ -280,7 +317,8 @@ def remove_purged(context: Context, ids: list[str], scopes: list[Scope], key: st
     found = context.query(lambda: context.index.find_relation_sources([*ids, *paths]))
     trashed = [
         (scope.folder, note.part, note.name)
-        for scope in context.visible_scopes(None) for note in context.store.list_trash(scope) if note.part == "trash"
+        for scope in map(Scope.of_folder, context.store.list_scopes())
+        for note in context.store.list_trash(scope) if note.part == "trash"
     ]  # fmt: skip
     return [
         f"{folder}/{part}/{name}"
@@ -334,13 +372,22 @@ def list_relations(
     if key is None:
         context.refresh(folders, archived=True)
         found = context.query(lambda: context.index.list_relations(folders, status=status))
-        kinds = context.visible_scopes(scope) if isinstance(scope, str) else None
-        return [one for one in found if kinds is None or one.scope in kinds]
+        return found if scope is None else [one for one in found if one.scope in _find_scopes(context, scope, everywhere)]
     located = _find_note(context, key, scope)
     context.refresh(folders, archived=True)
     note = versions.to_note(located.scope, key, located.parsed, context.config.quarantine)
     found = context.query(lambda: context.index.list_relations(folders, note=note, status=status))
     return found + (_list_derived(context, note, folders) if status in (None, _ACCEPTED) else [])
+
+
+def _find_scopes(context: Context, scope: str | Scope, everywhere: bool) -> list[Scope]:
+    if isinstance(scope, Scope):
+        return [scope]
+    return (
+        [Scope.of_folder(folder) for folder in review.all_folders(context, scope)]
+        if everywhere
+        else context.visible_scopes(scope)
+    )
 
 
 def _list_derived(context: Context, note: Note, folders: tuple[str, ...]) -> list[Relation]:

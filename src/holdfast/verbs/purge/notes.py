@@ -52,6 +52,7 @@ def purge_note(context: Context, scopes: list[Scope], key: str, *, transcripts: 
     for scope in scopes:
         for part, names in _indexed_names(context, scope, key):
             job.vectors += _vectors_of(context, scope.folder, part, names)
+    relations.remove_purged(context, job.ids, scopes, key)  # first, since an interrupted purge does not find the ids again
     _erase_files(job, scopes, key)
     if transcripts:
         transcript_purge.remove_turns(job, list(context.visible_folders(None)), list(job.texts))
