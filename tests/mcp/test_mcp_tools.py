@@ -480,3 +480,17 @@ def test_relations_are_stated_with_a_note_and_shown_with_it(talk, open_memory):
     assert "**deploys** supersedes **old-deploys**" in shown
     assert found.index("Tuesdays") < found.index("superseded by deploys") < found.index("Fridays")
     assert [note.key for note in person.list() if note.key == "never"] == []
+
+
+def test_a_relation_is_stated_once_and_too_many_are_refused(talk, open_memory):
+    open_memory(origin="user", project="demo").store("Lunch is at noon.", key="lunch")
+
+    async def work(agent):
+        stored = await agent("memory_store", text="Lunch is at one.", key="late", relations=["contradicts lunch"] * 3)
+        one = await agent("memory_store", text="Lunch is at two.", key="later", relations="contradicts lunch")
+        too_many = [f"relates_to k{number}" for number in range(201)]
+        assert "201 relations are too many" in await agent.refused("memory_store", text="Lost.", relations=too_many)
+        return stored, one
+
+    stored, one = talk(work)
+    assert stored.count("contradicts **lunch**: proposed.") == one.count("contradicts **lunch**: proposed.") == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.base.invisible import find_kinds
 from holdfast.base.record import Record, computed_names, field_names
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.formats.relations import MAX_RELATIONS
 from holdfast.models import RELATION_KINDS
 from holdfast.safety import validate
 from holdfast.safety.validate import hide_secrets
@@ -37,10 +38,18 @@ def writes(tool: str, given: Arguments) -> bool:
 
 
 def store(memory: Memory, given: Arguments) -> Arguments:
-    relations = [_read_relation(text) for text in given.pop("relations", ())]
+    relations = _read_relations(given.pop("relations", ()))
     stored = memory.store(given.pop("text"), **given)
     related = [_relate(memory, stored.note, kind, target) for kind, target in relations]
     return to_plain_data(stored) | ({"relations": related} if related else {})
+
+
+def _read_relations(texts: str | list[str]) -> list[tuple[str, str]]:
+    """Return kind and key of each relation, each once."""
+    listed = [texts] if isinstance(texts, str) else texts
+    if len(listed) > MAX_RELATIONS:
+        raise UsageError(f"{len(listed):,} relations are too many", f"Give at most {MAX_RELATIONS}")
+    return list(dict.fromkeys([_read_relation(text) for text in listed]))
 
 
 def _read_relation(text: str) -> tuple[str, str]:
