@@ -57,9 +57,9 @@ def test_on_postgres_the_plain_service_uses_the_same_server(capsys, postgres_url
         ("retrieval f --half C", "--half cannot be 'C'"), ("retrieval f --limit-cases 0", "--limit-cases cannot be 0"),
         ("retrieval f --mode", "--mode needs a value"), ("retrieval --half A", "FILE is missing"),
         ("speed --sizes ,", "--sizes cannot be ','"), ("speed --sizes=", "--sizes cannot be ''"),
-        ("speed --sizes ,,", "N,N: how many notes"), ("speed --passages=", "--passages cannot be ''"),
-        ("load --workers ,", "--workers cannot be ','"), ("load --workers=", "N,N: number of gateway processes"),
-        ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: number of notes"),
+        ("speed --sizes ,,", "N,N: Numbers of notes"), ("speed --passages=", "--passages cannot be ''"),
+        ("load --workers ,", "--workers cannot be ','"), ("load --workers=", "N,N: Numbers of gateway processes"),
+        ("load --notes ,", "--notes cannot be ','"), ("load --notes=", "N,N: Numbers of notes"),
     ],
 )  # fmt: skip
 def test_wrong_options_are_rejected_before_anything_is_measured(capsys, monkeypatch, words, said):

@@ -566,7 +566,7 @@ def test_every_door_states_it_without_the_secret(memory, home, gateway, capsys):
     command = ["--home", str(home), "--project", "demo", "fact", "Cli", "password", VALUE]
     assert main(command) == 3
     assert main([*command, "--redact"]) == 0
-    assert "left out what looks like a secret" in capsys.readouterr().err
+    assert "removed what looks like a secret" in capsys.readouterr().err
     body = {"subject": "Http", "label": "password", "value": VALUE, "scope": "agent"}
     agent = gateway.agent("reviewer")
     assert agent.post("/v1/facts", body).code == "secret"

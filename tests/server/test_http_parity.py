@@ -99,6 +99,8 @@ def furnish(ask):
     for key in ("k", "gone"):
         ask("PUT", f"/v1/notes/agent/{key}", {"text": f"Words of {key}, {next(COUNT)}.", "origin": "web"})
     ask("DELETE", "/v1/notes/agent/gone")
+    ask("PUT", "/v1/notes/agent/old-deploys", {"text": "We deployed on Fridays."})
+    ask("POST", "/v1/notes/agent/k/relations", {"kind": "supersedes", "target": "old-deploys"})
     ask("POST", "/v1/files/create", {"path": "/memories/plan.md", "file_text": "Plan\n", "scope": "agent"})
     ask("POST", "/v1/history", {"turns": [{"text": "Said."}], "session": "7f3a", "scope": "agent"})
     ask("POST", "/agents", {"name": "other", "role": "secretary"})
@@ -118,6 +120,8 @@ def request_of(route, version, number):
         body["name"] = f"new-{number}"
     if route.name == "DELETE /agents/{name}/grants":
         path += "?kind=project&pattern=demo"
+    if route.name == "DELETE /v1/notes/{scope}/{key}/relations":
+        path += "?kind=supersedes&target=old-deploys"
     if route.path == "/v1/purge":
         body = {"session": "7f3a"}
     return path, body

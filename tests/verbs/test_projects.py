@@ -486,11 +486,10 @@ def test_nobody_but_a_person_searches_every_project(scattered, tmp_path, origin)
         scattered(tmp_path, origin=origin, project="mine").recall("lighthouse", scope="all")
 
 
-def test_all_is_a_scope_of_recall_alone(scattered, tmp_path):
+def test_all_is_a_scope_of_recall_and_list_alone(scattered, tmp_path):
     person = scattered(tmp_path, project="one")
     verbs = [
         lambda: person.store("text", scope="all"),
-        lambda: person.list(scope="all"),
         lambda: person.forget("light", scope="all"),
         lambda: person.purge("light", scope="all"),
         lambda: person.clear("all"),

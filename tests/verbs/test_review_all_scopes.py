@@ -159,7 +159,8 @@ def test_the_command_asks_a_gateway_for_what_waits_elsewhere_only_when_told_to(g
         code, _, said = holdfast("--url", f"http://127.0.0.1:{gateway.port}", "--token-file", str(token), "review")
         assert code == 0 and "No notes in quarantine" in said and "elsewhere" not in said
         rows = gateway.operator.get(f"/audit?agent={'c' if client is curator else 'operator'}").json["audit"]
-        assert {(row["action"], row["outcome"]) for row in rows} - {("audit.read", "allowed")} == {("memory.review", "allowed")}
+        decisions = {(row["action"], row["outcome"]) for row in rows} - {("audit.read", "allowed")}
+        assert decisions == {("memory.review", "allowed"), ("agent.memory.read", "allowed")}  # notes, and proposed relations
 
 
 def test_an_agent_is_not_told_what_waits_elsewhere(scattered, holdfast, monkeypatch, open_memory):

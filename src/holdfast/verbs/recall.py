@@ -214,11 +214,11 @@ def _find_successors(context: Context, search_filter: SearchFilter, found: list[
 
     Most homes have no relations, which one look at the index shows.
     """
-    if search_filter.as_of or not found or not context.query(context.index.has_relations):
+    docs = [passage.doc for passage in found if passage.kind == "note"]
+    if search_filter.as_of or not docs or not context.query(context.index.has_relations):
         return {}
     from holdfast.context import superseded
 
-    docs = [passage.doc for passage in found if passage.kind == "note"]
     return context.query(lambda: superseded.find_successors(context.index, docs, search_filter.scopes, search_filter.now))
 
 
