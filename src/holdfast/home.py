@@ -26,15 +26,14 @@ def exists(home: str) -> bool:
 def open_home(home: str, create: bool) -> int | None:
     """Return a descriptor of the home folder, or None if it does not exist and `create` is false.
 
-    Raise `DiskTrouble` if another user owns it, and OSError if it cannot be opened.
+    Raise `DiskTrouble` if it is not a folder or another user owns it, and OSError if it cannot be opened.
     """
     try:
-        fd = os.open(home, _FOLDER)
-    except FileNotFoundError:
-        if not create:
-            return None
-        _create_folders(home)
-        fd = os.open(home, _FOLDER)
+        fd = _open_or_create(home, create)
+    except (NotADirectoryError, FileExistsError):
+        raise DiskTrouble(f"the home {home} is not a folder", "Set --home or HOLDFAST_HOME to a folder") from None
+    if fd is None:
+        return None
     owner = os.fstat(fd).st_uid
     if owner != os.geteuid():
         os.close(fd)
@@ -50,11 +49,19 @@ def check_owner(home: str, create: bool = False) -> None:
     try:
         fd = open_home(home, create)
     except OSError as error:
-        if isinstance(error, NotADirectoryError | FileExistsError):
-            raise DiskTrouble(f"the home {home} is not a folder", "Set --home or HOLDFAST_HOME to a folder") from None
         raise from_os(error, f"cannot open the home {home}") from error
     if fd is not None:
         os.close(fd)
+
+
+def _open_or_create(home: str, create: bool) -> int | None:
+    try:
+        return os.open(home, _FOLDER)
+    except FileNotFoundError:
+        if not create:
+            return None
+    _create_folders(home)
+    return os.open(home, _FOLDER)
 
 
 def _create_folders(path: str) -> None:

@@ -137,6 +137,16 @@ def test_every_exit_code_occurs(holdfast, home):
     assert codes == {0, 1, 2, 3, 4, 5} == {code for code, _ in EXIT_CODES} - {130}
 
 
+@pytest.mark.parametrize("words", [("store", "text"), ("recall", "text"), ("file", "create", "a.md", "text")], ids=" ".join)
+@pytest.mark.parametrize("inside", ["", "/deeper", "/deeper/still"])
+def test_a_home_that_is_a_file_is_named_by_every_command(holdfast, tmp_path, words, inside):
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear reader")
+    said = holdfast("--home", f"{file}{inside}", *words, "--json")
+    assert (said.code, said.json["error"], said.json["message"]) == (5, "disk", f"the home {file}{inside} is not a folder")
+    assert "--home" in said.json["fix"] and file.read_text() == "Dear reader"
+
+
 def test_an_unexpected_error_is_one_line_without_a_traceback(holdfast, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("a bolt came loose")
