@@ -120,4 +120,4 @@ def test_the_generated_client_reads_problems(call):
     assert missing.parsed.request_id == missing.headers["x-request-id"] == "mine"
     invalid = call("notes", "post_notes", body={"text": "x", "key": "Not A Key", "scope": "agent"})
     assert invalid.status_code == 422 and invalid.parsed.code == "invalid_request" and invalid.parsed.fix
-    assert [one.pointer for one in invalid.parsed.errors] == ["/key"] and "must match" in invalid.parsed.errors[0].detail
+    assert [one.pointer for one in invalid.parsed.errors] == ["/key"] and "a-z, 0-9 and '-'" in invalid.parsed.errors[0].detail

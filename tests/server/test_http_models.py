@@ -12,6 +12,7 @@ from holdfast.server.problem import Problem
 from holdfast.server.routes import ROUTES
 from holdfast.server.routes.history import LogTurns, NewTurn
 from holdfast.server.routes.notes import StoreNote
+from holdfast.server.routes.recall import Recall
 from holdfast.server.validation import decode, request_fields
 
 MODELS = {NewTurn} | {route.params for route in ROUTES} | {route.line for route in ROUTES if isinstance(route.line, type)}
@@ -41,11 +42,21 @@ def test_every_mistake_is_named_in_its_place():
     given = {"text": "", "key": "A", "scope": "nowhere", "tags": ["a", 1, None], "pinned": 1, "more": 2}
     found = mistakes(StoreNote, given)
     assert found[:4] == [
-        ("/text", "must not be empty"), ("/key", "must match ^[a-z0-9][a-z0-9-]{0,59}$"),
+        ("/text", "must not be empty"),
+        ("/key", "must have only a-z, 0-9 and '-', such as deploy-steps; at most 60 characters, not starting with '-'"),
         ("/scope", "must be one of: session, project, agent, global"), ("/tags/1", "must be a string"),
     ]  # fmt: skip
     assert found[4:6] == [("/tags/2", "must be a string"), ("/pinned", "must be true or false")]
     assert found[6][0] == "/more" and found[6][1].startswith("is unknown; known: ")
+
+
+def test_a_text_of_the_wrong_form_is_told_the_right_one_in_words():
+    found = dict(mistakes(Recall, {"query": "x", "as_of": "yesterday", "project": ".hidden"}))
+    assert found["/as_of"].startswith("must be a date such as 2026-03-27")
+    assert found["/project"].startswith("must have only letters, digits") and "^" not in "".join(found.values())
+    shown = {"2026-03-27": "as_of", "2026-03-27T09:30:00Z": "as_of", "billing-api": "project"}  # the examples are valid
+    assert [decode(Recall, {"query": "x", name: text}) for text, name in shown.items()]
+    assert decode(StoreNote, {"text": "x", "key": "deploy-steps"}).key == "deploy-steps"
 
 
 def test_at_most_eight_mistakes_are_named():

@@ -44,12 +44,13 @@ def choices(description: str, options: tuple[str, ...]) -> Meta:
     return Meta(description=description, extra_json_schema={"type": "string", ORDERED_ENUM: list(options)})
 
 
+MOMENT_PATTERN = "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
 MOMENT = [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]
 
 
 def moment(description: str) -> Meta:
     """Return the metadata of a field with a day or a moment; the verbs check more than its beginning."""
-    return Meta(description=description, pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}", extra_json_schema={"anyOf": MOMENT})
+    return Meta(description=description, pattern=MOMENT_PATTERN, extra_json_schema={"anyOf": MOMENT})
 
 
 class RequestModel(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -129,9 +130,8 @@ FilterType = Annotated[TypeName, choices("Only notes of this type.", TYPES)]
 AgentOrigin = Annotated[
     OriginName, choices("Where the text came from, if not from the agent's own work. It can only lower trust.", AGENT_ORIGINS)
 ]
-Key = Annotated[
-    str, Meta(description="The note's key: 1 to 60 characters of a-z, 0-9 and '-'.", pattern="^[a-z0-9][a-z0-9-]{0,59}$")
-]
+KEY_PATTERN = "^[a-z0-9][a-z0-9-]{0,59}$"
+Key = Annotated[str, Meta(description="The note's key: 1 to 60 characters of a-z, 0-9 and '-'.", pattern=KEY_PATTERN)]
 Tags = Annotated[
     list[Annotated[str, Meta(pattern=f"^[^{_CONTROL}]*$")]],
     Meta(description="Tags, at most 64.", max_length=64),

@@ -9,12 +9,20 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, UnsetType
 
+from holdfast.server.models import CLIENT_PATTERN, KEY_PATTERN, MOMENT_PATTERN, NAME_PATTERN
 from holdfast.server.problem import Problem
 
 M = TypeVar("M", bound=msgspec.Struct)
 _SHOWN_MISTAKES = 8
 _CHECKED_ITEMS = 10_000
 _KIND_NAMES: dict[type, str] = {str: "a string", int: "a whole number", bool: "true or false", list: "a list"}
+_NAME = "must have only letters, digits, '.', '_' and '-', such as billing-api; at most {} characters, not starting with '.'"
+_PATTERNS_IN_WORDS = {
+    MOMENT_PATTERN: "must be a date such as 2026-03-27, or a timestamp such as 2026-03-27T09:30:00Z",
+    KEY_PATTERN: "must have only a-z, 0-9 and '-', such as deploy-steps; at most 60 characters, not starting with '-'",
+    NAME_PATTERN: _NAME.format(128),
+    CLIENT_PATTERN: _NAME.format(100),
+}
 
 
 class Field(NamedTuple):
@@ -108,7 +116,7 @@ def _constraint(hint: Any, meta: Meta, value: Any) -> str:
         return "must not be empty"
     if meta.max_length is not None and len(value) > meta.max_length:
         return f"may have {meta.max_length} characters"
-    return f"must match {meta.pattern}"
+    return _PATTERNS_IN_WORDS.get(meta.pattern or "", f"must match {meta.pattern}")
 
 
 @functools.cache
