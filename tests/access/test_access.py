@@ -332,6 +332,14 @@ def test_every_action_in_every_scope_is_allowed_or_denied_as_the_role_says(gate,
 
 
 @pytest.mark.promise("A2")
+def test_a_denied_scope_is_answered_with_the_scopes_of_the_role():
+    role = Role("own", (), ("agent.memory.read",), ("project", "agent"))
+    reason = denial_reason(role, "agent.memory.read", "global")
+    assert reason == "its role does not reach the scope global, only project, agent"
+    assert denial_reason(role.replace(scopes=()), "agent.memory.read", "global") == "its role reaches no scope"
+
+
+@pytest.mark.promise("A2")
 def test_everything_is_the_operators_alone():
     forged = Role("almost", (), ("*",), SCOPES)
     assert all(denial_reason(forged, action, None) for action in ACTIONS)

@@ -109,8 +109,8 @@ def denial_reason(role: Role | None, action: str, scope: str | None) -> str:
         return "the action does not exist"
     if not has_action(role, action) and not is_unlimited(role):
         return "its role does not name this action"
-    if scope is not None and (scope not in SCOPES or scope not in role.scopes):
-        return f"its role does not reach the scope {scope}"
-    if action in SCOPED_ACTIONS and not role.scopes:
+    if not role.scopes and (scope is not None or action in SCOPED_ACTIONS):
         return "its role reaches no scope"
+    if scope is not None and (scope not in SCOPES or scope not in role.scopes):
+        return f"its role does not reach the scope {scope}, only {', '.join(role.scopes)}"
     return ""
