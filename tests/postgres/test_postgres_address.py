@@ -135,6 +135,13 @@ def test_who_wants_no_vectors_hears_nothing_of_pgvector(owned, open_at):
     assert not [one for one in memory.check() if one.code == "vectors"] and memory.status().degraded == ""
 
 
+def test_an_address_where_no_server_answers_is_answered_with_the_setting(tmp_path):
+    url = f"postgresql://x:hunter2@127.0.0.1:{postgres_server.free_port()}/y?connect_timeout=2"
+    said = holdfast(tmp_path, "recall", "harbour", "--json", HOLDFAST_STORE=url)
+    assert said.returncode == 4 and "hunter2" not in said.stdout + said.stderr
+    assert json.loads(said.stdout)["fix"] == "Try again in a moment, or correct store.url (HOLDFAST_STORE)"
+
+
 # --- a replica --------------------------------------------------------------------------------------------------------
 
 

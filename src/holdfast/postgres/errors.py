@@ -21,6 +21,7 @@ from holdfast.errors import (
 )
 
 URL, READ_URL = "store.url", "store.read_url"  # the settings that an error may name
+_VARIABLES = {URL: "HOLDFAST_STORE", READ_URL: "HOLDFAST_STORE_READ"}
 _AWAY = (  # shut down, crashed, starting, idle for too long, too many connections, no longer the primary
     "57P01", "57P02", "57P03", "57P05", "25P03", "25P04", "53300", "25006",
 )  # fmt: skip
@@ -120,10 +121,13 @@ def translate(error: BaseException, url: str = URL) -> BaseException:
             "the database rejected the statement", "See the log of the database server"
         )
     if is_connection_lost(error):
-        return RetryLater(
-            f"the database cannot be reached ({_describe_kind(error)})", f"Try again in a moment, or correct {url}"
-        )
+        return RetryLater(f"the database cannot be reached ({_describe_kind(error)})", retry_or_correct(url))
     return _translate_state(error, error.sqlstate or "", url)
+
+
+def retry_or_correct(url: str = URL) -> str:
+    """Return the fix where no server answers: it may be down, or the address may be wrong."""
+    return f"Try again in a moment, or correct {url} ({_VARIABLES[url]})"
 
 
 def _find_refusal(message: str = "", state: str = "", url: str = URL) -> ConfigError | None:

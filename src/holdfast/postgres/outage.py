@@ -11,7 +11,7 @@ import time
 
 import psycopg
 
-from holdfast.postgres.errors import RetryLater
+from holdfast.postgres.errors import RetryLater, retry_or_correct
 from holdfast.postgres.settings import CONNECT_SECONDS
 
 TYPE_CHECKING = False
@@ -65,7 +65,8 @@ class Outage:
     def check(self) -> None:
         """Raise RetryLater if the outage has lasted too long and another caller is checking whether it is over."""
         if self._since and self._since + AWAY_SECONDS <= time.monotonic() < self._next_try:
-            raise RetryLater("the database cannot be reached", "Try again in a moment")
+            fix = "Try again in a moment" if self._known else retry_or_correct()
+            raise RetryLater("the database cannot be reached", fix)
 
     def least_seconds(self, hosts: int) -> int:
         """Return how long a caller waits at least for a connection, however little time it has."""
