@@ -151,6 +151,16 @@ def test_recall_without_hits_exits_0(holdfast):
     assert holdfast("recall", "nowhere", "--json").json["hits"] == []
 
 
+def test_recall_without_hits_shows_a_person_how_to_search_every_project(holdfast, terminal):
+    hint = "Add `--scope all` to search every project."
+    assert f"No results. {hint}" in terminal("recall", "nowhere")[1]
+    assert hint not in terminal("recall", "nowhere", "--json")[1]
+    everywhere = terminal("recall", "nowhere", "--scope", "all")[1]
+    assert "No results." in everywhere and hint not in everywhere
+    agent = terminal("recall", "nowhere", CLAUDECODE="1")[1]  # an agent may not search every project
+    assert "No results." in agent and hint not in agent
+
+
 @pytest.mark.promise("T1")
 def test_recall_and_get_answer_as_of_a_day(holdfast):
     holdfast("store", "We deploy on Fridays", "--key", "k", "--valid-from", "2026-01-01")

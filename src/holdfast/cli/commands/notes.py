@@ -40,7 +40,8 @@ def recall(call: Invocation) -> int:
     answer = recall_from_resident(call, query)
     if answer is None:
         answer = call.memory.recall(call["query"] or "", mode=choose_mode(call), **query)
-    return call.answer(answer, lambda output, answer: _print_answer(output, answer, explain, all_scopes))
+    may_widen = not all_scopes and not call.is_remote and call.find_origin() == "user"
+    return call.answer(answer, lambda output, answer: _print_answer(output, answer, explain, all_scopes, may_widen))
 
 
 def recall_from_resident(call: Invocation, query: dict[str, Any]) -> Answer | None:
@@ -109,8 +110,11 @@ def print_stored(output: Output, stored: Stored) -> None:
         output.print_message(f"removed what looks like a secret: {', '.join(stored.redacted)}", "yellow")
 
 
-def _print_answer(output: Output, answer: Answer, explain: bool = False, all_scopes: bool = False) -> None:
-    """Print the hits of a recall, strong ones first and at most MAX_WEAK_HITS weak ones."""
+def _print_answer(output: Output, answer: Answer, explain: bool, all_scopes: bool, may_widen: bool) -> None:
+    """Print the hits of a recall, strong ones first and at most MAX_WEAK_HITS weak ones.
+
+    `may_widen`: the caller may search every project, which a person at a terminal is told if there are no hits.
+    """
     weak = [hit for hit in answer.hits if hit.weak]
     shown = [hit for hit in answer.hits if not hit.weak] + weak[:MAX_WEAK_HITS]
     if weak and len(weak) == len(answer.hits):
@@ -127,7 +131,8 @@ def _print_answer(output: Output, answer: Answer, explain: bool = False, all_sco
     if answer.degraded:
         output.print_message(f"({answer.reason})")
     if not answer.hits and not answer.disabled:
-        output.print_empty("No results.")
+        hint = " Add `--scope all` to search every project." if may_widen and output.is_terminal else ""
+        output.print_empty(f"No results.{hint}")
 
 
 def _group_by_session(hits: list[Hit]) -> list[list[Hit]]:
