@@ -106,6 +106,7 @@ def default_words(term: Term) -> str:
 
 
 REDACT = phrase("redact", "`--redact` (redact=True)")
+VIEW_FILES = phrase("view the files", "`view /memories`")  # a command of the memory tool
 DOCTOR = command("doctor")
 
 

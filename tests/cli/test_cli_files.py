@@ -19,6 +19,14 @@ def test_the_six_commands_of_the_file_tree(holdfast):
     assert holdfast("file", "view", "b.md").code == 1
 
 
+@pytest.mark.parametrize("words", [("view", "none.md"), ("delete", "none.md"), ("rename", "none.md", "b.md")], ids=" ".join)
+def test_a_missing_file_is_answered_with_the_command_that_lists_the_files(holdfast, words):
+    said = holdfast("file", *words, "--json")
+    assert (said.code, said.json["fix"]) == (1, "List the files with `holdfast file view /memories`")
+    holdfast("file", "create", "a.md", "text")
+    assert "a.md" in holdfast("file", "view", "/memories").out
+
+
 @pytest.mark.parametrize(
     "given", [b"# Plan\n", b"no end", b"two\n\n", b"a\r\nb", b"\r\n", b"  \n\t", b"", b"\xef\xbb\xbfmark\n"]
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.errors import Term
 
 _RENAMED_FIELDS = {"made_from": "--from", "tags": "--tag", "pinned": "--pin"}  # parameters whose option has another name
-_PHRASES = {"redact": "`--redact`"}
+_PHRASES = {"redact": "`--redact`", "view the files": "`holdfast file view /memories`"}
 
 _RUN_AGAIN = "Run it again"
 _STORED = ("all, some or none of it may be stored", "Run it again; what is stored already is not stored twice")

@@ -77,6 +77,7 @@ PHRASES = {
     "recall a query": "`POST /v1/recall`",
     "get a note": "`GET /v1/notes/SCOPE/KEY`",
     "list all notes": "`GET /v1/notes`",
+    "view the files": '`POST /v1/files/view {"path": "/memories"}`',
     "config": "it in config.toml",
     "migrate": "Migrate the database",
     "review as a person": "`GET /v1/review` with the operator's token",

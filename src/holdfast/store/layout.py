@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.base.dates import format_timestamp
 from holdfast.base.lazy_re import pattern
 from holdfast.base.record import Record
-from holdfast.errors import Conflict, InvalidPath, NotFound, TooLarge
+from holdfast.errors import VIEW_FILES, Conflict, InvalidPath, NotFound, Template, TooLarge
 from holdfast.models import TrashedNote
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ def check_note_size(data: bytes, name: str) -> None:
 
 def make_missing_error(parts: tuple[str, ...]) -> NotFound:
     """Return the error for a path of an agent's tree that does not exist."""
-    return NotFound(f"no file {'/'.join(parts)}", "`view /memories` lists what there is")
+    return NotFound(f"no file {'/'.join(parts)}", Template("List the files with ", VIEW_FILES))
 
 
 def make_file_in_path_error(path: str) -> Conflict:

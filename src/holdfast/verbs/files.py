@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from holdfast.context import file_sources
 from holdfast.context.caller import typed_errors
-from holdfast.errors import Conflict, Damaged, InvalidPath, InvalidText, NotFound, Refused, UsageError
+from holdfast.errors import (
+    VIEW_FILES,
+    Conflict,
+    Damaged,
+    InvalidPath,
+    InvalidText,
+    NotFound,
+    Refused,
+    Template,
+    UsageError,
+)
 from holdfast.ledger.file_sources import FileVersion
 from holdfast.models import Scope
 from holdfast.safety import hidden_chars, validate
@@ -131,7 +141,7 @@ class Files:
     def _read_text(self, tree: Tree, parts: tuple[str, ...], path: str) -> str:
         content = tree.read(parts) if parts else None
         if content is None:
-            raise NotFound(f"no file {path}", "List the files with `view /memories`")
+            raise NotFound(f"no file {path}", Template("List the files with ", VIEW_FILES))
         try:
             return content.data.decode("utf-8")
         except UnicodeDecodeError:
