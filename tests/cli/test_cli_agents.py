@@ -265,6 +265,16 @@ def test_agent_list_shows_an_old_token_while_it_is_valid(holdfast, clock):
     assert [word in holdfast("agent", "list").out for word in (new, "revoked", old)] == [True, True, False]
 
 
+@pytest.mark.promise("A1")
+def test_agent_rotate_says_when_the_old_token_ends(holdfast, clock):
+    holdfast("agent", "add", "reviewer", "--role", "secretary")
+    told = holdfast("agent", "rotate", "reviewer", "--grace", "24", "--json").json
+    assert told["old_token_expires"] == "2026-05-02T12:00:00Z"
+    assert "old token is valid until 2026-05-03T12:00:00Z" in holdfast("agent", "rotate", "reviewer", "--grace", "48").err
+    assert "old token" not in holdfast("agent", "rotate", "reviewer").err
+    assert holdfast("agent", "rotate", "reviewer", "--json").json["old_token_expires"] is None
+
+
 def test_a_local_command_says_so_if_the_settings_name_a_gateway(holdfast, monkeypatch, home):
     monkeypatch.setenv("HOLDFAST_URL", "http://127.0.0.1:9")
     for words in (["agent", "list"], ["role", "list"], ["audit", "list"]):

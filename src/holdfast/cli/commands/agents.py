@@ -41,7 +41,9 @@ def rotate_token(call: Invocation) -> int:
     """`holdfast agent rotate`."""
     with closing(_open_gate(call, changes=True)) as gate:
         agent, token = gate.rotate(call["name"], call["days"], call["grace"] or 0)
-    return call.answer(_describe_token(agent, token), _print_token)
+    ends = [one["expires"] for one in _select_tokens(_describe_agent(agent)["tokens"])[:-1]]
+    report = {**_describe_token(agent, token), "old_token_expires": max(ends, default=None)}
+    return call.answer(report, _print_token)
 
 
 def revoke_agent(call: Invocation) -> int:
@@ -176,6 +178,8 @@ def _print_token(output: Output, report: dict[str, Any]) -> None:
     until = f" until {report['expires'][:10]}" if report["expires"] else ""
     output.print_message(f"{report['agent']} has the role {report['role']}{until}. Its token, which is shown only once:")
     output.print_line(report["token"])
+    if report.get("old_token_expires"):
+        output.print_message(f"The old token is valid until {report['old_token_expires']}.")
 
 
 def _print_revoked(output: Output, agent: dict[str, Any]) -> None:
