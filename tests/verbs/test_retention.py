@@ -194,6 +194,14 @@ def test_the_bytes_of_a_note_that_comes_back_are_those_that_were_archived(archiv
 
 
 @pytest.mark.promise("N11")
+@pytest.mark.parametrize("prompt", [None, "harbour words"])
+def test_an_explained_briefing_lists_archived_notes_also_with_a_new_index(archived, open_memory, home, prompt):
+    archived.close()
+    (home / "index.db").unlink()
+    (why,) = open_memory().brief(prompt=prompt, explain=True).why
+    assert (why.name, why.told, why.reason) == ("project/port", False, "archived: not briefed")
+
+
 def test_a_version_that_was_read_from_the_archive_can_be_edited_safely(archived):
     note = archived.get("port")
     assert archived.store("The port is 5434.", key="port", expected=note.version).action == "updated"

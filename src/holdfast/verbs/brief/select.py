@@ -134,7 +134,7 @@ def _compose_start(
     if result.text:
         result = result.replace(shown=tuple([render.name_of(view) for view in shown]))
     if explain:
-        notes = [note for scope in scopes for note in _list_notes(context, scope)]
+        notes = _list_notes(context, scopes)
         stated = {view.id for view in shown}
         return result.replace(why=_explain_start(context, notes, composed, stated, now, superseded))
     return result
@@ -265,8 +265,13 @@ def _may_be_purged(context: Context, scope: Scope, text: str) -> bool:
         return True
 
 
-def _list_notes(context: Context, scope: Scope) -> list[Note]:
-    """Return the notes to explain, with the archived ones at the end."""
+def _list_notes(context: Context, scopes: list[Scope]) -> list[Note]:
+    """Return the notes to explain, in each scope with the archived ones at the end."""
+    context.refresh(tuple([scope.folder for scope in scopes]), archived=True)  # a briefing itself does not index them
+    return [note for scope in scopes for note in _list_scope(context, scope)]
+
+
+def _list_scope(context: Context, scope: Scope) -> list[Note]:
     folder, index = (scope.folder,), context.index
     current = context.query(lambda: index.list_notes(folder, most=_MAX_EXPLAINED))
     archived = context.query(lambda: index.list_notes(folder, most=_MAX_EXPLAINED - len(current), archived=True))
@@ -564,7 +569,7 @@ def _explain_prompt(
     is_general = not composed.brief.text and (wording.general or wording.small_talk)
     whole, titles = {view.id for view in composed.whole}, {view.id for view in composed.titles}
     reasons = []
-    for note in [note for scope in context.visible_scopes(None) for note in _list_notes(context, scope)]:
+    for note in _list_notes(context, context.visible_scopes(None)):
         id = _usage_id(note)
         score = f" (score {scores[id]:.2g})" if id in scores else ""
         if note.archived:
