@@ -23,7 +23,7 @@ from google.genai import types
 from pydantic import PrivateAttr
 from test_readme import blocks
 
-from holdfast import Memory, UsageError
+from holdfast import Memory, SecretFound, UsageError
 from holdfast.adapters.google_adk import HoldfastMemoryService, TurnNotDeleted, project_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adapters" / "google-adk.md"
@@ -226,6 +226,32 @@ def test_secrets_in_turns_are_masked(service):
     asyncio.run(service.add_session_to_memory(session_of(say(f"The deploy token is {token}"))))
     [found] = texts(search(service, "deploy token"))
     assert token not in found and "[REDACTED:" in found
+
+
+JWT = (
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6y"
+)
+SECRETS_BESIDE_QUOTES = [
+    (f'{{"token": "{JWT}"}}', '{"token": "[REDACTED:jwt]"}'),
+    ('password = Hunter2!x"quoted"', 'password = [REDACTED:password-assignment]"quoted"'),
+    ('export API_KEY="q9Zx8Yw7Vu6Ts5Rq4Po3Nm2"', 'export API_KEY="[REDACTED:generic-api-key]"'),
+]
+
+
+@pytest.mark.parametrize(("value", "masked"), SECRETS_BESIDE_QUOTES)
+def test_a_secret_beside_a_quote_in_metadata_is_masked_and_the_metadata_is_kept(service, value, masked):
+    entry = MemoryEntry(content=types.Content(parts=[types.Part(text="Deploy it.")]), custom_metadata={"env": value, "step": 1})
+    asyncio.run(service.add_memory(app_name="shop", user_id="ann", memories=[entry]))
+    [found] = search(service, "deploy")
+    assert (texts([found]), found.custom_metadata) == (["Deploy it."], {"env": masked, "step": 1})
+
+
+def test_metadata_that_would_be_unreadable_when_masked_is_rejected(service):
+    metadata = {"password": 'Hunter2!x"9'}
+    entry = MemoryEntry(content=types.Content(parts=[types.Part(text="Deploy it.")]), custom_metadata=metadata)
+    with pytest.raises(SecretFound, match="cannot be masked"):
+        asyncio.run(service.add_memory(app_name="shop", user_id="ann", memories=[entry]))
+    assert search(service, "deploy") == []
 
 
 def test_a_search_returns_at_most_the_limit(home):

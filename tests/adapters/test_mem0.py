@@ -437,6 +437,50 @@ def test_a_secret_is_masked_or_with_redact_off_rejected(memory, home):
         strict.add(text, user_id="v")
 
 
+JWT = (
+    "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6y"
+)
+SECRETS_BESIDE_QUOTES = [
+    (f'{{"token": "{JWT}"}}', '{"token": "[REDACTED:jwt]"}'),
+    ('password = Hunter2!x"quoted"', 'password = [REDACTED:password-assignment]"quoted"'),
+    ('export API_KEY="q9Zx8Yw7Vu6Ts5Rq4Po3Nm2"', 'export API_KEY="[REDACTED:generic-api-key]"'),
+]
+
+
+@pytest.mark.parametrize(("value", "masked"), SECRETS_BESIDE_QUOTES)
+def test_a_secret_beside_a_quote_in_metadata_is_masked_and_the_metadata_is_kept(memory, home, value, masked):
+    one = memory.add("Deploy with this", user_id="u", metadata={"env": value, "step": 1})["results"][0]["id"]
+    found = memory.get(one)
+    assert (found["memory"], found["metadata"]) == ("Deploy with this", {"env": masked, "step": 1})
+    memory.update(one, metadata={"more": [value]})
+    found = memory.get(one)
+    assert (found["memory"], found["metadata"]) == ("Deploy with this", {"env": masked, "step": 1, "more": [masked]})
+    with Memory({"holdfast": {"home": str(home), "redact": False}}) as strict:
+        with pytest.raises(SecretFound):
+            strict.add("Deploy with this", user_id="v", metadata={"env": value})
+        with pytest.raises(SecretFound):
+            strict.update(one, metadata={"env": value})
+        assert strict.get_all(filters={"user_id": "v"}) == {"results": []}
+
+
+def test_metadata_that_would_be_unreadable_when_masked_is_rejected(memory):
+    one = memory.add("Deploy with this", user_id="u", metadata={"step": 1})["results"][0]["id"]
+    with pytest.raises(SecretFound, match="cannot be masked"):
+        memory.add("Another text", user_id="u", metadata={"password": 'Hunter2!x"9'})
+    with pytest.raises(SecretFound, match="cannot be masked"):
+        memory.update(one, metadata={"password": 'Hunter2!x"9'})
+    assert [(found["memory"], found["metadata"]) for found in memory.get_all(filters={"user_id": "u"})["results"]] == [
+        ("Deploy with this", {"step": 1})
+    ]
+
+
+def test_metadata_without_an_end_is_rejected(memory):
+    endless = {}
+    endless["again"] = endless
+    with pytest.raises(UsageError, match="not JSON"):
+        memory.add("Deploy with this", user_id="u", metadata=endless)
+
+
 def test_concurrent_updates_of_different_fields_all_succeed(memory):
     one = memory.add("Counter", user_id="u")["results"][0]["id"]
     with ThreadPoolExecutor(8) as pool:

@@ -193,7 +193,7 @@ def make_draft(entry: MemoryEntry, custom_metadata: Mapping[str, object]) -> dic
     if metadata:
         fields["metadata"] = metadata
     fields = {name: value for name, value in fields.items() if value is not None}
-    return {"text": add_comment(text, CLIENT, fields) if fields else text, "key": entry.id, "tags": [CLIENT]}
+    return {"text": add_comment(text, CLIENT, fields, mask=True) if fields else text, "key": entry.id, "tags": [CLIENT]}
 
 
 def _read_hit(memory: Memory, hit: Hit) -> Iterator[MemoryEntry]:

@@ -189,7 +189,7 @@ class Memory:
                 if once and (entry.text in seen or _find_same(memory, entry.text, entry.fields)):
                     continue
                 seen.add(entry.text)
-                new.append((make_draft(new_memory_id(project), entry.text, entry.fields), entry.shown))
+                new.append((make_draft(new_memory_id(project), entry.text, entry.fields, self._redact), entry.shown))
             if not new:
                 return []
             if user_id is not None:
@@ -216,7 +216,7 @@ class Memory:
             raise InvalidArgument("the text of a memory must be a string that is not empty", "Pass text=...")
         for _ in range(_ATTEMPTS):
             item = self._require(memory_id)
-            draft = make_draft(item.note.key, item.text if text is None else text, {**item.fields, **changes})
+            draft = make_draft(item.note.key, item.text if text is None else text, {**item.fields, **changes}, self._redact)
             with self._pool.use(self._locate(memory_id)[0]) as memory:
                 try:
                     memory.store(**draft, scope="project", redact=self._redact, expected=item.note.version)
@@ -336,7 +336,7 @@ class Memory:
                 known = self._read_user(memory.get(f"user-{name}", scope="project"))
             except NotFound:
                 fields = {"project": project, "user_id": user_id}
-                text = add_comment(f"The memories of a user are in the project {project}.", CLIENT, fields)
+                text = add_comment(f"The memories of a user are in the project {project}.", CLIENT, fields, mask=True)
                 memory.store(text, key=f"user-{name}", scope="project", type="reference", tags=[_USER_TAG], redact=True)
                 known = project, user_id
         if known[0] != project:
@@ -513,14 +513,14 @@ def new_memory_id(project: str) -> str:
     return str(uuid.UUID(hex=f"{owner[:12]}4{owner[12:]}{secrets.randbits(62) | 1 << 63:016x}"))
 
 
-def make_draft(key: str, text: str, fields: Json) -> Json:
-    """Return the arguments of `store` for a memory."""
+def make_draft(key: str, text: str, fields: Json, mask: bool) -> Json:
+    """Return the arguments of `store` for a memory, with the secrets in its fields masked or rejected."""
     expires = fields.get("expiration_date")
     ends = None  # Holdfast does not show an expired note either
     if expires and not is_expired(expires):
         ends = (date.fromisoformat(expires) + timedelta(days=1)).isoformat()
     return {
-        "text": add_comment(text, CLIENT, {name: value for name, value in fields.items() if value is not None}),
+        "text": add_comment(text, CLIENT, {name: value for name, value in fields.items() if value is not None}, mask),
         "key": key,
         "tags": [CLIENT, digest_tag("text", text), *_id_tags(fields)],
         "valid_to": ends,
