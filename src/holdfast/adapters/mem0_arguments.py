@@ -243,8 +243,10 @@ def _to_number(value: Any) -> tuple[str, float] | None:
     """Return a number or a time, with its kind."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "number", value
+    if not isinstance(value, str) or not _TIME.fullmatch(value):
+        return None
     try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) and _TIME.fullmatch(value) else None
+        time = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return time and ("time", (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+    return "time", (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
