@@ -1,7 +1,9 @@
 """Adapters: Holdfast as the memory of an agent framework, one module and one extra for each framework.
 
-An adapter is imported by its own name (`from holdfast.adapters.langgraph import HoldfastStore`) and uses only the public
-interface of `Memory`. Its first line calls `require`, so that a missing or unsupported framework is named before anything else.
+An adapter is imported by its own name (`from holdfast.adapters.langgraph import HoldfastStore`). It stores and reads only
+through the public interface of `holdfast`; from inside the package it uses helpers of `safety`, to find secrets and to escape
+text for a model, and the dates of `base`. An adapter that imports its framework calls `require` first, so that a missing or
+unsupported framework is named before anything else.
 """
 
 from __future__ import annotations
