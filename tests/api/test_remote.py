@@ -765,7 +765,7 @@ def test_the_commands_ask_the_gateway(command, gateway, tmp_path):
     assert command("file", "create", "a.md", "text", "--project", "demo") is not None
     assert command("file", "view", "a.md", "--project", "demo").strip() == "text"
     assert command("scaffold", "continuity", *here)["created"]
-    assert "each section shows its scope" in command("boot", "--project", "demo")
+    assert "Each section shows its scope" in command("boot", "--project", "demo")
     (tmp_path / "chat.jsonl").write_text('{"role": "user", "content": "said elsewhere", "session": "s7"}\n')
     assert command("import-history", "chat.jsonl", *here)[0]["added"] == 1
     assert command("forget", "--session", "s7", *here)["deleted"]

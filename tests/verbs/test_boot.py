@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from holdfast import UsageError
+from holdfast.formats import transcript
 
 ORDER = [
     "HEARTBEAT.md", "operator-inbox.jsonl", "memory/RUNTIME_REALITY.md", "memory/OPEN_LOOPS.md", "memory/CORE_MEMORY.md",
@@ -66,6 +67,15 @@ def test_heartbeat_messages_live_state_open_loops_identity_goals_in_that_order(m
     assert places == sorted(places)
     assert boot.left_out == 0
     assert "Nothing was left out" in last_line(boot.text)
+
+
+@pytest.mark.promise("H3")
+def test_a_boot_block_without_its_end_is_removed_from_a_transcript(memory, full):
+    text = memory.boot().text
+    for opening in ("Each section shows its scope", "each section shows its scope"):  # of older transcripts
+        start = text.replace("Each section shows its scope", opening).split("- words of", 1)[0]
+        assert opening in start
+        assert transcript.strip_own_output(f"Hello.\n{start}\nWhat about Monday?") == "Hello.\nWhat about Monday?"
 
 
 @pytest.mark.promise("F7")

@@ -40,7 +40,7 @@ _TAG_REST = r'holdfast-memory id=(?:\\*"|&quot;)([0-9a-f]{12})(?:\\*"|&quot;)(?:
 _BRIEFING_OPEN = pattern(r"(?:<|&lt;)" + _TAG_REST)
 _BRIEFING_CLOSE = pattern(r"(?:<|&lt;)/" + _TAG_REST)
 _BRIEFING_LINES = pattern(  # the lines of a block whose end was cut off
-    r"(?:(?:Notes (?:kept )?from earlier work|each (?:line|section) shows its scope|Standing notes:|Current facts:|"
+    r"(?:(?:Notes (?:kept )?from earlier work|[Ee]ach (?:line|section) shows its scope|Standing notes:|Current facts:|"
     r"(?:Session|Project|Agent|Global) notes, from agents|Other (?:session|project|agent|global) notes, by key:|  |"
     r"- (?:\[(?:session|project|agent|global)\] |[^\n]{1,80} \(\d{4}-\d\d-\d\d|[a-z0-9-]{1,60}: |[^\n]+ \(since \d{4}-)|"
     r"Search with memory_recall|More: memory_recall|[\d,]+ (?:more|notes?|facts?) |"

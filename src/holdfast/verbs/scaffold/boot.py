@@ -364,7 +364,7 @@ def _describe_missing(cut: list[tuple[str, int]], further: tuple[str, ...]) -> s
 
 def _frame(rows: list[str], scope: Scope, missing: str, words: Wording) -> str:
     return render.frame(
-        "each section shows its scope, file and date. If two disagree, trust the live state.",
+        "Each section shows its scope, file and date. If two disagree, trust the live state.",
         rows,
         Template(missing, "read a file with ", command("read {}", f"{scope.folder}/files/PATH"), ".").render(words),
     )
