@@ -41,7 +41,7 @@ OWNERS = {"project": "demo", "session": "s1"}
 WHOSE = {"X_Holdfast_Project": "demo", "X_Holdfast_Session": "s1"}
 ASKS = {
     "pattern": "acme", "entity": "Ada", "from": "Ada", "to": "Bob", "of": "t1", "path": "x.md", "kind": "project",
-    "subject": "x",
+    "subject": "x", "target": "x",
 }  # fmt: skip
 RELATION = {"kind": "supersedes", "target": "old"}
 FILE, FACT = {"path": "/memories/x.md"}, {"subject": "Ada", "label": "town"}
