@@ -345,3 +345,32 @@ def test_purging_a_note_takes_its_id_out_of_the_trash_of_other_projects(notes, o
     assert other.restore("ours").text == "Our own rules."
     content = other._context.store.read_note(Scope("project", other.project), "ours")
     assert id.encode() not in content.data
+
+
+def test_an_agents_statement_has_no_effect_on_a_text_that_a_person_wrote_since(notes, open_any):
+    agent = open_any(origin="agent")
+    agent.store("Backups run at night.", key="first")
+    agent.store("Backups run at noon.", key="second")
+    agent.relate("second", "supersedes", "first")
+    assert "at night" not in notes.brief().text
+    notes.store("Backups run at night, says the person.", key="first")
+    assert "says the person" in notes.brief().text
+    assert [hit.superseded_by for hit in notes.recall("Backups", mode="keyword")] == [None, None]
+    again = agent.relate("second", "supersedes", "first")
+    assert (again.action, again.relation.status) == ("updated", "proposed")
+    accepted = notes.accept_relation("second", "supersedes", "first").relation
+    assert (accepted.status, accepted.origin) == ("accepted", "user")
+    assert "says the person" not in notes.brief().text
+    assert agent.relate("second", "supersedes", "first").action == "unchanged"
+    with pytest.raises(Refused):
+        agent.unrelate("second", "supersedes", "first")
+
+
+def test_a_person_confirms_what_an_agent_stated(notes, open_any):
+    agent = open_any(origin="agent")
+    agent.store("Backups run at night.", key="first")
+    agent.store("Backups run at noon.", key="second")
+    agent.relate("second", "supersedes", "first")
+    confirmed = notes.relate("second", "supersedes", "first")
+    assert (confirmed.action, confirmed.relation.origin) == ("updated", "user")
+    assert notes.relate("second", "supersedes", "first").action == "unchanged"

@@ -592,6 +592,7 @@ FROM json_each(:docs) j CROSS JOIN doc t ON t.id = j.value CROSS JOIN folder g O
   CROSS JOIN doc d ON d.id = r.doc CROSS JOIN folder f ON f.id = d.folder
   CROSS JOIN passage p ON p.doc = d.id AND p.past = 0
 WHERE t.kind = 'note' AND r.kind = 'supersedes' AND r.status = 'accepted' AND d.id <> t.id
+  AND (r.origin = 'user' OR t.trust <> 'user')  -- a person may have replaced the text of an agent's note since
   AND {in_scopes} AND f.part IN ('notes', 'archive') AND {not_superseded} AND NOT ({quarantined})
   AND (d.valid_from IS NULL OR d.valid_from <= :now) AND (d.valid_to IS NULL OR d.valid_to > :now);
 

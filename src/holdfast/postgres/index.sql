@@ -487,6 +487,7 @@ FROM unnest(:docs::bigint[]) AS j (doc) JOIN doc t ON t.id = j.doc JOIN folder g
   JOIN doc d ON d.id = r.doc JOIN folder f ON f.id = d.folder
   JOIN passage p ON p.doc = d.id AND NOT p.past
 WHERE t.kind = 'note' AND r.kind = 'supersedes' AND r.status = 'accepted' AND d.id <> t.id
+  AND (r.origin = 'user' OR t.trust <> 'user')  -- a person may have replaced the text of an agent's note since
   AND {in_scopes} AND f.part IN ('notes', 'archive') AND {not_superseded} AND NOT ({quarantined})
   AND (d.valid_from IS NULL OR d.valid_from <= :now::text) AND (d.valid_to IS NULL OR d.valid_to > :now::text);
 

@@ -61,11 +61,11 @@ def relate(context: Context, key: str, kind: str, target: str, *, scope: str | N
     other = _with_id(context, source, other)
 
     def change(note: ParsedNote, known: StatedRelation | None) -> tuple[str, StatedRelation | None]:
-        if known is not None and (context.origin != _PERSON or known.status == _ACCEPTED):
+        status = _find_status(context, kind, note, other.parsed)
+        if known is not None and _is_settled(context, known, status):
             return "unchanged", known
         if known is None and len(note.header.relations) >= MAX_RELATIONS:
             raise Refused(f"{key!r} has {MAX_RELATIONS} relations, which is the most", "Remove one of them first")
-        status = _find_status(context, kind, note, other.parsed)
         stated = StatedRelation(kind, target_of(other.id), status, context.origin, dates.now())
         return "created" if known is None else "updated", stated
 
@@ -103,9 +103,10 @@ def decide(
     def change(_: ParsedNote, known: StatedRelation | None) -> tuple[str, StatedRelation | None]:
         if known is None:
             raise _no_relation(key, kind, target)
-        if known.status == status:
+        origin = _PERSON if accept else known.origin  # what a person accepted counts as the person's statement
+        if (known.status, known.origin) == (status, origin):
             return "unchanged", known
-        return "updated", known.replace(status=status, time=dates.now())
+        return "updated", known.replace(status=status, origin=origin, time=dates.now())
 
     return _change_without_cycle(context, source, kind, other, change)
 
@@ -178,6 +179,13 @@ def _find_status(context: Context, kind: str, source: ParsedNote, target: Parsed
         return _ACCEPTED
     stated = least_trusted(context.origin, source.trust)
     return _ACCEPTED if ORIGINS.index(target.trust) >= ORIGINS.index(stated) else _PROPOSED
+
+
+def _is_settled(context: Context, known: StatedRelation, status: str) -> bool:
+    """Return whether stating a relation again changes nothing. A person confirms what an agent stated; an agent's own statement
+    about a note that a person has replaced since is proposed again."""
+    is_a_persons = known.status == _ACCEPTED and known.origin == _PERSON
+    return is_a_persons or (context.origin != _PERSON and (known.status != _ACCEPTED or status == _ACCEPTED))
 
 
 def _refuse_cycle(context: Context, source: _Located, target: _Located) -> None:
