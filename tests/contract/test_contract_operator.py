@@ -227,3 +227,14 @@ def test_switched_off_nothing_is_sent_or_read(open_any, monkeypatch):
     with pytest.raises(Disabled):
         ada.operator_send("hello")
     assert ada.operator_list() == []
+
+
+def test_a_person_reads_the_answers_of_all_agents_and_an_agent_only_its_own(open_any):
+    for name in ("ada", "bo"):
+        open_any(agent=name).operator_send(f"from {name}", to="operator")
+    person = open_any(origin="user")
+    assert sorted(texts(person.operator_list(unread=True))) == ["from ada", "from bo"]
+    assert texts(open_any(agent="ada").operator_list()) == ["from ada"]
+    assert texts(open_any(origin="user", agent="ada").operator_list()) == ["from ada"]
+    assert sorted(texts(person.operator_read())) == ["from ada", "from bo"]
+    assert person.operator_read() == []

@@ -164,11 +164,18 @@ def _choose_scope(context: Context, agent: str | None, kind: str | None) -> Scop
 
 def _visible_scopes(context: Context, agent: str | None, kind: str | None) -> list[Scope]:
     if agent is None:
-        return context.visible_scopes(kind)
+        return [*context.visible_scopes(kind), *(_all_agents(context) if kind is None else ())]
     of_agent = _agent_scope(context, agent)
     if kind is not None:
         return [of_agent] if kind == "agent" else context.visible_scopes(kind)
     return [of_agent, *[scope for scope in context.visible_scopes(None) if scope.kind != "agent"]]
+
+
+def _all_agents(context: Context) -> list[Scope]:
+    """Return the scope of every agent for a person without an agent's name, who would find answers only agent by agent."""
+    if context.origin != "user" or context.agent or "agent" not in context.config.allowed_scopes:
+        return []
+    return [scope for scope in map(Scope.of_folder, context.store.list_scopes()) if scope.kind == "agent"]
 
 
 def _agent_scope(context: Context, agent: str) -> Scope:
