@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_or_is_there_already_says_what_to_do(gateway):
     for name in ("a", "b"):
         ask.post("/v1/files/create", {"path": f"/memories/{name}.md", "file_text": name, "scope": "agent"})
     missing = ask.post("/v1/files/rename", {"old_path": "/memories/x.md", "new_path": "/memories/y.md", "scope": "agent"})
-    assert (missing.status, missing.code) == (404, "not_found") and "view /memories" in missing.json["fix"]
+    assert (missing.status, missing.code) == (404, "not_found") and "POST /v1/files/view" in missing.json["fix"]
     taken = ask.post("/v1/files/rename", {"old_path": "/memories/a.md", "new_path": "/memories/b.md", "scope": "agent"})
     assert taken.code == "conflict" and "version" not in taken.json["title"] and taken.json["fix"]
     shown = [ask.post("/agents", {"name": "n", "role": "secretary"}, Idempotency_Key="k") for _ in range(2)][1]
