@@ -221,3 +221,15 @@ def test_a_role_with_a_quota_that_means_nothing_is_refused(quota):
     text = f"name: writer\nallowed_actions: []\nquota: {quota}\n"
     with pytest.raises(ConfigError, match="role:3"):
         parse(text)
+
+
+def test_relations_count_for_the_quota(start):
+    gateway = start()
+    agent = add_agent(gateway, "small", {"bytes": 1000})
+    put(agent, "first")
+    used = usage(gateway, "small")["bytes"]["used"]
+    fill = "x" * (1000 - used - (used - len("Some words.")) - 30)  # leaves 30 bytes, fewer than a relation needs
+    assert put(agent, "other", fill).status == 201
+    refused = agent("POST", "/v1/notes/agent/other/relations", {"kind": "relates_to", "target": "first"})
+    assert (refused.status, refused.code) == (429, "quota_exceeded")
+    assert agent.get("/v1/relations").json["relations"] == []

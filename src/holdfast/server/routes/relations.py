@@ -121,19 +121,19 @@ ROUTES = (
     Route(
         "DELETE", "/v1/notes/{scope}/{key}/relations", unrelate,
         action=WRITE, scope="project", summary="remove a relation that a note states",
-        params=ChangeRelation, answers=Related, replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found",),
+        params=ChangeRelation, answers=Related, replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found", "conflict"),
         verbs=("unrelate",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/relations/accept", accept_relation,
         action=_REVIEW, scope="project", summary="accept a relation that an agent proposed; operator only",
         params=ChangeRelation, reads=JSON, answers=Related, example=_EXAMPLE,
-        replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found",), verbs=("accept_relation",),
+        replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found", "conflict"), verbs=("accept_relation",),
     ),
     Route(
         "POST", "/v1/review/{scope}/{key}/relations/reject", reject_relation,
         action=_REVIEW, scope="project", summary="reject a relation, so that it is never proposed again; operator only",
         params=ChangeRelation, reads=JSON, answers=Related, example=_EXAMPLE,
-        replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found",), verbs=("reject_relation",),
+        replay=REPLAY_WHOLE, may_name_agent=True, problems=("not_found", "conflict"), verbs=("reject_relation",),
     ),
 )  # fmt: skip
