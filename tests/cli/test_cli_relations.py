@@ -76,6 +76,26 @@ def test_an_export_that_is_imported_has_its_relations_again(notes, tmp_path):
     ]  # fmt: skip
 
 
+def test_an_import_changes_no_relation_that_the_home_has(notes, tmp_path):
+    exported = tmp_path / "notes.jsonl"
+    notes("relate", "deploys", "supersedes", "old-deploys")
+    exported.write_text(notes("export").out)
+    notes("review", "--reject", "deploys supersedes old-deploys")
+    notes("import", str(exported), "--origin", "user")
+    assert json.loads(notes("relate", "deploys", "--json").out)[0]["status"] == "rejected"
+
+
+def test_an_imported_note_does_not_supersede_a_persons(notes, tmp_path):
+    lines = [json.loads(line) for line in notes("export").out.splitlines()]
+    relations = [{"kind": "supersedes", "target": target, "status": "accepted"} for target in ("deploys", ["deploys"], None)]
+    lines.append({"key": "evil", "text": "Never deploy.", "relations": relations})
+    imported = tmp_path / "notes.jsonl"
+    imported.write_text("".join([json.dumps(line) + "\n" for line in lines]))
+    told = notes("import", str(imported))
+    assert told.code == 0 and "`evil supersedes deploys` was not imported: 'deploys' is trusted more" in told.err
+    assert "No relations." in notes("relate", "evil").err
+
+
 def test_a_plain_link_is_drawn_without_a_date(notes):
     notes("store", "Runs on [[Kubernetes]].", "--key", "platform")
     assert "mentions ← platform (undated)" in notes("graph", "Kubernetes").out

@@ -7,8 +7,8 @@ import os
 from holdfast.base import json_lines
 from holdfast.cli.output import format_count
 from holdfast.cli.runner import open_stdin
-from holdfast.errors import HoldfastError, NotFound, TooLarge, UsageError
-from holdfast.models import RELATION_KINDS, Interrupted, Progress
+from holdfast.errors import HoldfastError, NotFound, Refused, TooLarge, UsageError
+from holdfast.models import ORIGINS, RELATION_KINDS, Interrupted, Progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,23 +63,28 @@ def _store_lines(call: Invocation, tracker: _ImportTracker) -> list[Stored]:
 
 def _state_relations(call: Invocation, rows: list[dict[str, Any]], stored: list[Stored]) -> None:
     """State the relations that an export has between two notes of the import, as the importing caller; not proposed ones."""
-    places = {(item.note.scope.kind, item.note.key) for item in stored}
+    notes = {(item.note.scope.kind, item.note.key): item.note for item in stored}
     for row, item in zip(rows, stored, strict=True):
         relations = row.get("relations")
         for one in relations if isinstance(relations, list) else ():
             if isinstance(one, dict) and one.get("kind") in RELATION_KINDS and one.get("status") in ("accepted", "rejected"):
                 is_global = one.get("target_scope") == "global"
-                place = ("global" if is_global else item.note.scope.kind, one.get("target"))
-                if place in places:
-                    _state_relation(call, item.note, one, place[0])
+                target = notes.get(("global" if is_global else item.note.scope.kind, str(one.get("target"))))
+                if target is not None:
+                    _state_relation(call, item.note, one["kind"], target, is_rejected=one["status"] == "rejected")
 
 
-def _state_relation(call: Invocation, note: Note, one: dict[str, Any], target_scope: str) -> None:
-    """State one relation; a refusal is a message, because the notes are stored."""
-    names, scopes = (note.key, one["kind"], one["target"]), {"scope": note.scope.kind, "target_scope": target_scope}
+def _state_relation(call: Invocation, note: Note, kind: str, target: Note, *, is_rejected: bool) -> None:
+    """State a relation that the home does not have; a refusal is a message, because the notes are stored."""
+    names, scopes = (note.key, kind, target.key), {"scope": note.scope.kind, "target_scope": target.scope.kind}
     try:
+        if any((one.key, one.kind, one.target) == names for one in call.memory.relations(note.key, scope=note.scope.kind)):
+            return  # it may have been decided otherwise here
+        is_trusted_more = ORIGINS.index(target.source.origin) < ORIGINS.index(note.source.origin)
+        if is_trusted_more and kind != RELATION_KINDS[0]:
+            raise Refused(f"{target.key!r} is trusted more than {note.key!r}", "State it yourself")
         call.memory.relate(*names, **scopes)
-        if one["status"] == "rejected":
+        if is_rejected:
             call.memory.reject_relation(*names, **scopes)
     except HoldfastError as error:
         call.output.print_message(f"the relation `{' '.join(names)}` was not imported: {error.message}", "yellow")
