@@ -273,9 +273,9 @@ def test_a_peer_runs_in_its_own_process_and_one_that_cannot_is_a_row_with_the_re
 
 
 def test_a_failing_peer_is_a_row_with_the_last_line_of_its_output(chat, tmp_path):
-    options = runner.Options((chat,), ("langgraph",), tmp_path)
+    options = runner.Options((chat,), ("chroma",), tmp_path)
     (row,) = runner.compare(read_cases(chat), options, lambda peer, cache: sys.executable)
-    assert row.failed.startswith("did not run: ") and "langgraph" in row.failed
+    assert row.failed.startswith("did not run: ") and "chromadb" in row.failed
 
 
 def test_a_peer_never_gets_the_gold_docs(chat):
