@@ -318,7 +318,7 @@ class Memory:
         return events
 
     def chat(self, query: str) -> NoReturn:
-        raise NotImplementedError("Chat function not implemented yet.")
+        raise NotImplementedError("There is no chat: Holdfast uses no language model. Use search().")
 
     # --- users and their projects -------------------------------------------------------------------------------------
 
@@ -456,7 +456,7 @@ class AsyncMemory:
         await asyncio.to_thread(self._memory.reset)
 
     async def chat(self, query: str) -> NoReturn:
-        raise NotImplementedError("Chat function not implemented yet.")
+        raise NotImplementedError("There is no chat: Holdfast uses no language model. Use search().")
 
     @property
     def project(self) -> _Project:
