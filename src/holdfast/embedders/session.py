@@ -20,9 +20,9 @@ _OTHER_MODEL_HINT = "Choose a model that takes token ids and gives token or sent
 
 
 class Session:
-    """One loaded model, safe for concurrent threads; load it inside the native-code lock."""
+    """One loaded model, from a file or its bytes, safe for concurrent threads; load it inside the native-code lock."""
 
-    def __init__(self, path: str, threads: int) -> None:
+    def __init__(self, model: str | bytes, threads: int) -> None:
         disable_telemetry()
         try:
             import onnxruntime
@@ -33,7 +33,7 @@ class Session:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # its warnings are for the author of the model
         try:
-            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except _runtime_errors() as error:
             raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
         self._inputs = {input.name for input in self._session.get_inputs()}

