@@ -12,6 +12,7 @@ from holdfast.errors import Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, BinaryIO
 
     from numpy.typing import NDArray
@@ -108,8 +109,8 @@ class _TableOnDisk:
         rows = [os.pread(self._descriptor, row, self._start + number * row) for number in numbers.tolist()]
         return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, row)
 
-    def __del__(self) -> None:
-        os.close(self._descriptor)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, the module `os` may be gone already
+        close(self._descriptor)
 
 
 def _write_arrays(file: BinaryIO) -> None:
