@@ -445,6 +445,15 @@ def find_user_home(environ: Mapping[str, str] | None = None) -> str:
     return os.path.dirname(_default_home(os.environ if environ is None else environ))
 
 
+def find_cache_folder(environ: Mapping[str, str] | None = None) -> str:
+    """Return the folder of files that can be made again, such as prepared weights of models."""
+    env = os.environ if environ is None else environ
+    cache = env.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(cache):  # a relative path is to be ignored
+        cache = os.path.join(find_user_home(env), ".cache")
+    return os.path.join(cache, "holdfast")
+
+
 def find_editor(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's editor."""
     env = os.environ if environ is None else environ

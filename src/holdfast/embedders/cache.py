@@ -10,6 +10,7 @@ import os
 import tempfile
 from contextlib import contextmanager
 
+from holdfast import config
 from holdfast.embedders import weights
 from holdfast.errors import Trouble
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @contextmanager
 def cached_file(name: str, sha256: str, write: Callable[[BinaryIO], object]) -> Iterator[str]:
     """Yield the path of a file with this digest, which `write` writes if it is missing or damaged."""
-    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "holdfast")
+    folder = config.find_cache_folder()
     path = os.path.join(folder, name)
     if _is_complete(path, sha256):
         yield path
