@@ -55,6 +55,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "project/marker.py": "a project's marker, outside the home",
     "verbs/purge/verify_files.py": "reads every byte of the home back after a purge, and looks for git-filter-repo",
     "ledger/sqlite.py": "the flags in the home that something was purged or rejected",
+    "embedders/install.py": "puts the file of a model that a person asked for into the folder of models",
     "embedders/weights.py": "reads the weights of a model, to check their digest",
     "formats/importers/json_source.py": "reads the transcript a person names",
     "api/resident.py": "the socket in the home, and the folder it stands in",
@@ -243,6 +244,7 @@ def test_only_the_store_renames_or_removes_memory_files():
     assert elsewhere == {
         "sqlite.py",  # databases
         "project/repository_id.py",  # holdfast-id in a git folder
+        "embedders/install.py",  # the folder of a model
         "project/marker.py",  # .holdfast/project.json in a person's folder
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full
