@@ -73,22 +73,22 @@ def _print_models(output: Output, report: dict[str, Any]) -> None:
     models: list[ListedModel] = report["models"]
     rows = [
         (
-            model.name, _describe_state(model), format_bytes(model.bytes), _format_share(model.figures.hybrid_recall),
-            _format_share(model.figures.turns_recall), _format_share(model.figures.notes_mrr), f"{model.figures.question_ms:g}",
-            model.languages, model.licence, model.title,
+            model.name, _describe_state(model), f"{model.bytes / 1_000_000:.0f} MB", _format_share(model.figures.hybrid_recall),
+            _format_share(model.figures.notes_mrr), f"{model.figures.question_ms:g}",
+            model.languages.removesuffix(" languages"), model.licence,
         )
         for model in models
     ]  # fmt: skip
-    head = ("NAME", "STATE", "SIZE", "HYBRID", "ALONE", "NOTES", "MS", "LANGUAGES", "LICENCE", "MODEL")
-    output.print_table(head, rows, ("bold", "cyan", "", "", "", "", "", "", "", "dim"))
+    head = ("NAME", "STATE", "SIZE", "CHATS", "NOTES", "MS", "LANGUAGES", "LICENCE")
+    output.print_table(head, rows, ("bold", "cyan", "", "", "", "", "", "dim"))
     for model in models:
         if model.problem:
             output.print_message(f"{model.name}: {model.problem}", "yellow")
         if model.unclear_licence:
             output.print_message(f"{model.name}: its licence is not clear: {model.unclear_licence}")
     output.print_message(
-        "HYBRID: recall@10 of hybrid search in chats; ALONE: by the model alone; "
-        "NOTES: mean reciprocal rank in notes, alone; MS: milliseconds for a question. Details: docs/models.md"
+        "CHATS: recall@10 of hybrid search in chats; NOTES: mean reciprocal rank in notes, by the model alone; "
+        "MS: milliseconds for a question. Details: docs/models.md"
     )
     output.print_message(f"{_SETTING} is {report['embedder']}. Install a model with `holdfast models install NAME`")
 
