@@ -185,7 +185,7 @@ _FIRST = ("init", "store", "fact", "log", "import")
 _LAST = ("forget", "restore", "purge", "clear")
 NOT_RUN = (  # they listen, start other programs or read their own input; `serve_gateway` runs `serve`
     "mcp", "resident", "serve", "ui", "prove", "bench speed", "bench retrieval", "bench context", "bench load",
-    "bench console", "demo", "edit", "hook",
+    "bench console", "demo", "edit", "hook", "models install",
 )  # fmt: skip
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "store": ("We deploy on Tuesdays.", "--key", "deploys"), "recall": ("deploy", "--mode", "hybrid"), "get": ("deploys",),

@@ -121,9 +121,8 @@ def nobody_touches_the_real_home(tmp_path_factory, monkeypatch):
         monkeypatch.delenv(name)  # also the variables of coding agents: commands of the tests count as a person's
     monkeypatch.setenv("HOLDFAST_EMBEDDER", "none")  # tests about meaning request models; the others are faster without them
     monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
-    monkeypatch.setenv(
-        "XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache")
-    )  # models are prepared once, not per test
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))  # models are prepared once only
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     before = {path: _marks(path) for path in REAL_HOMES}
     yield
     assert {path: _marks(path) for path in REAL_HOMES} == before, "this test touched the real ~/.holdfast"

@@ -454,6 +454,15 @@ def find_cache_folder(environ: Mapping[str, str] | None = None) -> str:
     return os.path.join(cache, "holdfast")
 
 
+def find_models_folder(environ: Mapping[str, str] | None = None) -> str:
+    """Return the folder of installed models: in the user's data, not in the home, so that copies of a home stay small."""
+    env = os.environ if environ is None else environ
+    data = env.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(data):  # a relative path is to be ignored
+        data = os.path.join(find_user_home(env), ".local", "share")
+    return os.path.join(data, "holdfast", "models")
+
+
 def find_editor(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's editor."""
     env = os.environ if environ is None else environ

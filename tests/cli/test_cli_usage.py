@@ -185,7 +185,7 @@ ONE_OF_EACH = [
     ["done list"], ["done exists", "github.review", "acme/shop#7"],
     ["status"], ["doctor"], ["project list"], ["project adopt", "demo", "newer"],
     ["reindex"], ["init"], ["config"], ["path"], ["completion", "bash"], ["help"],
-    ["help", "store"], ["demo"], ["copy", "home", "copied"],
+    ["models list"], ["models test"], ["help", "store"], ["demo"], ["copy", "home", "copied"],
 ]  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def test_every_command_answers_with_pure_json(holdfast, monkeypatch):
     monkeypatch.setenv("EDITOR", "true")
     assert {words[0] for words in ONE_OF_EACH} == set(COMMANDS) - {
         "bench speed", "bench retrieval", "bench context", "bench load", "bench console", "resident", "hook", "prove",
-        "mcp", "serve", "migrate", "ui",
+        "mcp", "serve", "migrate", "ui", "models install",
     }  # fmt: skip
     for words in ONE_OF_EACH:
         said = holdfast(*words[0].split(), *words[1:], "--json", stdin=b'{"text": "more"}\n')

@@ -23,10 +23,12 @@ from holdfast.embedders import (
     OTHERS,
     endpoint,
     fastembed_model,
+    known_models,
     minilm,
     multilingual,
     onnx,
     open_embedders,
+    similarity_range,
     static,
     weights,
     wordpiece,
@@ -297,13 +299,36 @@ def test_the_prefixes_of_a_folder_are_put_before_the_texts_and_make_another_mode
     assert model.name == onnx.OnnxFolder(str(folder), 2).name
 
 
+def test_the_bundled_vocabulary_needs_no_tokenizer_and_no_package(folder, monkeypatch):
+    with_tokenizer = onnx.OnnxFolder(str(folder))
+    with_tokenizer.passages(["a text"])
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    (folder / "tokenizer.json").unlink()
+    (folder / "holdfast.toml").write_text('tokenizer = "uncased"\n')
+    model = onnx.OnnxFolder(str(folder))
+    assert np.abs(model.passages(TEXTS) - with_tokenizer.passages(TEXTS)).max() < 1e-5
+
+
+def test_the_range_of_similarity_changes_no_vector_and_no_name(folder):
+    plain = onnx.OnnxFolder(str(folder))
+    (folder / "holdfast.toml").write_text("similarity_low = 0.5\nsimilarity_high = 1\n")
+    model = onnx.OnnxFolder(str(folder))
+    assert (similarity_range(plain), similarity_range(model)) == ((0, 1), (0.5, 1))
+    assert model.name == plain.name
+    assert (model.passages(["a text"]) == plain.passages(["a text"])).all()
+
+
 def test_pooling_may_take_the_first_token(folder):
     plain = onnx.OnnxFolder(str(folder)).passages(["a text"])
     (folder / "holdfast.toml").write_text('pooling = "first"\n')
     assert np.abs(onnx.OnnxFolder(str(folder)).passages(["a text"]) - plain).max() > 0.01
 
 
-@pytest.mark.parametrize("line", ["prefix = 'x'", "max_tokens = '9'", "max_tokens = 1", "pooling = 'last'", "= ="])
+@pytest.mark.parametrize(
+    "line",
+    ["prefix = 'x'", "max_tokens = '9'", "max_tokens = 1", "pooling = 'last'", "tokenizer = 'cased'",
+         "similarity_low = 'x'", "similarity_low = 1", "similarity_high = 9", "= ="],
+)  # fmt: skip
 def test_a_setting_in_the_folder_that_means_nothing_is_refused(folder, line):
     (folder / "holdfast.toml").write_text(line)
     with pytest.raises(ConfigError):
@@ -639,12 +664,9 @@ def test_the_page_of_models_names_every_setting_and_digest():
     for name in (*BUNDLED, *OTHERS, "default", "none"):
         assert f"| `{name}` |" in page
     assert f"| `default` | `{','.join(DEFAULT)}` |" in page
-    for digest in (
-        minilm.MODEL,
-        multilingual.WEIGHTS,
-        multilingual.PIECES,
-        static.VECTORS,
-        static.SCALES,
-        wordpiece.VOCABULARY,
-    ):
+    for model in known_models.MODELS:
+        assert f"| `{model.name}` |" in page and f"`{model.sha256}`" in page
+        assert model.source.label in page
+    own = (static.VECTORS, static.SCALES, wordpiece.VOCABULARY)
+    for digest in (minilm.MODEL, multilingual.WEIGHTS, multilingual.PIECES, *own):
         assert f"`{digest}`" in page

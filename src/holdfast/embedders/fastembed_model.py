@@ -1,4 +1,4 @@
-"""A model that the package fastembed has downloaded; Holdfast itself downloads nothing."""
+"""A model that the package fastembed has downloaded; Holdfast does not download it."""
 
 from __future__ import annotations
 

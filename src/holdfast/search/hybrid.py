@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from holdfast.index.filters import SearchFilter
     from holdfast.index.interface import Index
     from holdfast.index.results import FolderSize, Outline
-    from holdfast.index.vectors import Model
     from holdfast.models import Progress
     from holdfast.search.candidates import CandidatePool, Vocabulary
+    from holdfast.search.vectorize import QuestionVector
 
-    QueryVectors = dict[str, tuple[Model, NDArray[Any]]]  # by role
+    QueryVectors = dict[str, QuestionVector]  # by role
 
 _KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # by keywords, and by each model
 _MAX_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
@@ -71,8 +71,7 @@ class _Query(Record):
 class _Nearest(Record):
     """The passages whose vectors are most similar to that of a query, by one model."""
 
-    model: Model
-    vector: NDArray[Any]
+    question: QuestionVector
     passages: list[int]
 
 
@@ -188,10 +187,10 @@ class HybridSearch:
     def _find_nearest(self, vectors: QueryVectors, models: str, folders: list[int]) -> dict[str, _Nearest]:
         """Return, by role, the passages nearest to the query's vector."""
         nearest = {}
-        for role, (model, vector) in vectors.items():
+        for role, question in vectors.items():
             if models == "all" or role == "static":
-                passages = self._index.vectors.find_nearest(model, folders, vector, _NEAREST_CANDIDATES)
-                nearest[role] = _Nearest(model, vector, passages)
+                passages = self._index.vectors.find_nearest(question.model, folders, question.vector, _NEAREST_CANDIDATES)
+                nearest[role] = _Nearest(question, passages)
         return nearest
 
     def _read_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
@@ -226,7 +225,9 @@ class HybridSearch:
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
-                self._index.vectors.vectors_of(found.model, query.folder_ids, pool.ids), question=found.vector
+                self._index.vectors.vectors_of(found.question.model, query.folder_ids, pool.ids),
+                found.question.vector,
+                *found.question.similarity_range,
             )
             for role, found in nearest.items()
         }
@@ -254,8 +255,7 @@ class HybridSearch:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
         if "multi" not in vectors or "multi" not in self.vectorizer.by_role:
             return None
-        _, vector = vectors["multi"]
-        likeness = float((self.vectorizer.embed_general_requests() @ vector).max())
+        likeness = float((self.vectorizer.embed_general_requests() @ vectors["multi"].vector).max())
         return abstention.threshold(query, likeness)
 
     def _make_pool(self, rows: list[Outline]) -> CandidatePool:

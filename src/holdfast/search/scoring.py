@@ -117,10 +117,21 @@ class Question:
 
 
 class Similarity:
-    """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's."""
+    """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's.
 
-    def __init__(self, found: FoundVectors, question: Array) -> None:
+    `low` and `high` are the cosines of the model that count as 0 and 1: those of some models are all between 0.6 and 0.9.
+    """
+
+    def __init__(self, found: FoundVectors, question: Array, low: float = 0.0, high: float = 1.0) -> None:
         self.owners, self.numbers, self.vectors, self.question = found.owners, found.numbers, found.vectors, question
+        self._low, self._high = low, high
+
+    def compare(self, vectors: Array) -> Array:
+        """Return how similar each vector is to that of the question, on the scale that the weights were fitted to."""
+        cosines: Array = np.vecdot(vectors, self.question)  # unlike `@`, it never waits for another core
+        if (self._low, self._high) == (0.0, 1.0):
+            return cosines
+        return np.where(cosines == 0, 0, (cosines - self._low) / (self._high - self._low))  # 0: there is no vector
 
 
 def compute_signals(
@@ -264,15 +275,15 @@ def _add_similarity(
     signals: dict[str, Array],
 ) -> None:
     """Add the similarity of the best vector of each piece, of the mean of each passage, and of that with its neighbours."""
-    cosines = np.vecdot(similarity.vectors, similarity.question)  # unlike `@`, it never waits for another core
+    cosines = similarity.compare(similarity.vectors)
     default = _MISSING_SIMILARITY if name == "sentence" else 0.0
-    best = np.full(len(pool.p_owner), -1.0)
+    best = np.full(len(pool.p_owner), -np.inf)
     if len(cosines):
         # in order, since the vectors are
         positions = pool.piece_positions(similarity.owners, similarity.numbers // chunking.LENGTHS)
         starts = np.flatnonzero(np.r_[True, positions[1:] != positions[:-1]])
         best[positions[starts]] = np.maximum.reduceat(cosines, starts)
-    by_piece[name] = np.where(best < -0.999, default, np.maximum(best, 0))
+    by_piece[name] = np.where(np.isneginf(best), default, np.maximum(best, 0))
     if not used_names & {f"d_{name}", f"g_{name}"}:
         return
     mean = np.zeros((pool.size, similarity.vectors.shape[1]), np.float32)
@@ -282,10 +293,10 @@ def _add_similarity(
         mean[similarity.owners[starts]] = _sum_runs(similarity.vectors * weight[:, None], starts)
     mean = _normalise(mean)
     if f"d_{name}" in used_names:
-        signals[f"d_{name}"] = np.vecdot(mean, similarity.question)
+        signals[f"d_{name}"] = similarity.compare(mean)
     if f"g_{name}" in used_names:
         with_neighbours = _normalise(mean + 0.5 * _take_neighbour(mean, pool.previous) + 0.5 * _take_neighbour(mean, pool.next))
-        signals[f"g_{name}"] = np.vecdot(with_neighbours, similarity.question)
+        signals[f"g_{name}"] = similarity.compare(with_neighbours)
 
 
 def _sum_runs(rows: Array, starts: Array) -> Array:

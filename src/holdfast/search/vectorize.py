@@ -11,6 +11,7 @@ import time
 from _thread import allocate_lock
 
 from holdfast import embedders as embedders_module
+from holdfast.base.record import Record
 from holdfast.errors import Busy, ConfigError, DiskTrouble, Trouble
 from holdfast.index import tokenizer
 from holdfast.index.vectors import PIECES, Model, WaitingPassage
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
 _BATCH_PASSAGES = 16  # passages that are embedded at once; 32 times as many with the static model, which is fast
 _MAX_DURING_QUERY = {"static": 20_000, "sentence": 64, "multi": 64}  # passages that a query waits for
 _RETRY_SECONDS = 30.0  # before a model that failed is tried again
+
+
+class QuestionVector(Record):
+    """The vector of a question by one model, and the cosines that mean 0 and 1 for it."""
+
+    model: Model
+    vector: NDArray[Any]
+    similarity_range: tuple[float, float]
 
 
 class WaitingCounts(dict[str, int]):
@@ -89,13 +98,13 @@ class Vectorizer:
                 self._start_background()
         return waiting
 
-    def embed_question(self, text: str) -> dict[str, tuple[Model, NDArray[Any]]]:
-        """Return, by role, the question's vector and its model: the one that is set, or the previous one in its place."""
+    def embed_question(self, text: str) -> dict[str, QuestionVector]:
+        """Return, by role, the question's vector by the model that is set, or by the previous one in its place."""
         vectors, older = {}, []
         for role in dict.fromkeys([*self.by_role, *self._older]) if "static" not in self.failed else ():
             embedded = self._embed_with_current(role, text)
             if embedded is None and (embedded := self._embed_with_older(role, text)):
-                older.append(embedded[0].setting)
+                older.append(embedded.model.setting)
             if embedded is not None:
                 vectors[role] = embedded
         self.older = tuple(dict.fromkeys(older))
@@ -108,13 +117,14 @@ class Vectorizer:
             _general_requests[embedder.name] = embedder.questions(abstention.general_requests())
         return _general_requests[embedder.name]
 
-    def _embed_with_current(self, role: str, text: str) -> tuple[Model, NDArray[Any]] | None:
+    def _embed_with_current(self, role: str, text: str) -> QuestionVector | None:
         """Embed a question with the model that is set; the static one answers even while passages wait for it."""
         if role not in self.by_role or role in self.failed or (role != "static" and self._waiting.get(role) != 0):
             return None
         try:
-            vector = self.by_role[role].questions([text])[0]
-            return self.model(role), vector
+            embedder = self.by_role[role]
+            vector = embedder.questions([text])[0]
+            return QuestionVector(self.model(role), vector, embedders_module.similarity_range(embedder))
         except DiskTrouble:
             raise
         except (Trouble, ConfigError) as error:
@@ -157,7 +167,7 @@ class Vectorizer:
                 self._postpone(model)
         return None
 
-    def _embed_with_older(self, role: str, text: str) -> tuple[Model, NDArray[Any]] | None:
+    def _embed_with_older(self, role: str, text: str) -> QuestionVector | None:
         if role not in self._older:
             return None
         model, embedder = self._older[role]
@@ -166,7 +176,9 @@ class Vectorizer:
         except (Trouble, ConfigError):
             self._postpone(model)
             return None
-        return (model, vector) if vector.shape[0] == model.dim else None
+        if vector.shape[0] != model.dim:
+            return None
+        return QuestionVector(model, vector, embedders_module.similarity_range(embedder))
 
     def _reopen(self, model: Model) -> Embedder | None:
         """Return the embedder of a previous model, if it can be opened and is still the same."""

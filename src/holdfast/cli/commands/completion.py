@@ -145,6 +145,18 @@ def _list_paths(arguments: ParsedArguments) -> Words:
     return [*[(name, "part of the home") for name in (*HOME_PATHS, *SCOPE_FOLDERS)], *_list_keys(arguments)]
 
 
+def _list_models(_: ParsedArguments) -> Words:
+    from holdfast.embedders.known_models import MODELS
+
+    return [(model.name, model.title) for model in MODELS]
+
+
+def _list_embedders(_: ParsedArguments) -> Words:
+    from holdfast.embedders.known_models import BUNDLED_MODELS, MODELS
+
+    return [(model.name, model.title) for model in (*BUNDLED_MODELS, *MODELS)]
+
+
 def _list_scaffolds(_: ParsedArguments) -> Words:
     from holdfast.verbs.scaffold import list_scaffolds
 
@@ -170,6 +182,8 @@ _COMPLETIONS: dict[str, Callable[[ParsedArguments], Words]] = {  # by Arg.comple
     "paths": _list_paths,
     "clients": _list_clients,
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
+    "models": _list_models,
+    "embedders": _list_embedders,
     "scaffolds": _list_scaffolds,
     "agents": _list_agents,
     "projects": _list_projects,
