@@ -12,7 +12,6 @@ import sys
 import tarfile
 import zipfile
 
-import numpy as np
 import pytest
 
 from holdfast import config
