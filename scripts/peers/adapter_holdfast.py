@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import holdfast
-from holdfast import Memory, config
+from holdfast import Memory
 from holdfast_bench.retrieval import ingest, open_home, parse_date, rank_docs
 from holdfast_bench.retrieval_cases import Case, Doc
+from holdfast_bench.reused_vectors import reuse_vectors
 
 NEEDS_EMBEDDER = False  # it has its own
 
@@ -19,12 +20,9 @@ class Peer:
 
     def __init__(self, folder: str, embed: Any) -> None:
         self.version = holdfast.__version__
-        self._memory = self._open(folder)
+        self._memory: Memory = open_home(folder)
         self._memory.recall("warm", limit=1)  # load the models before it is timed, as for the others
         self._doc_by_key: dict[str, str] = {}
-
-    def _open(self, folder: str) -> Memory:
-        return open_home(folder)
 
     def add(self, sessions: list[list[dict[str, str]]]) -> None:
         docs = [Doc(**{name: doc[name] for name in Doc._fields}) for session in sessions for doc in session]
@@ -44,10 +42,12 @@ class Peer:
 
 
 class BulkPeer(Peer):
-    """Turns logged by session with static vectors, which turns have until the sentence model has embedded them."""
+    """Turns logged by session, with the default models. After the first texts, vectors are changed copies of earlier ones."""
 
-    def _open(self, folder: str) -> Memory:
-        return Memory(config=config.load(folder).replace(embedder="static"), project="bench", cwd=folder)
+    def __init__(self, folder: str, embed: Any) -> None:
+        self._reused = reuse_vectors()
+        self._reused.__enter__()
+        super().__init__(folder, embed)
 
     def bulk_add(self, sessions: list[list[dict[str, str]]]) -> None:
         for session in sessions:

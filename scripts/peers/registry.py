@@ -38,7 +38,7 @@ class Peer(Record):
 
 
 PEERS = (
-    Peer("holdfast", (), False, "this checkout, as it is installed", at_scale="log, its own static vectors (256 numbers)"),
+    Peer("holdfast", (), False, "this checkout, as it is installed", at_scale="log, default models, most vectors copied"),
     Peer("fts5", (), False, "no product: bare SQLite FTS5, Porter stems"),
     Peer("mem0", ("mem0ai>=2,<3",), True, "infer=False, Qdrant on disk, vectors only"),
     Peer(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from _thread import RLock  # threading.RLock without importing threading
+from _thread import RLock, _local  # of threading, without importing it
 from _weakref import ref
 
 import apsw
@@ -22,11 +22,14 @@ from holdfast.home import Lock, make_busy_handler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    ContentVersion = tuple[int, int, int]
 
 DAMAGE_ERRORS = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError)
 ERRORS = (apsw.Error, UnicodeDecodeError)  # of a statement; the second where damaged text is not UTF-8
+_MAX_CACHED = 1000  # values that a cache keeps for one content
 _PAGE_BYTES = 4096
 _LOG_BYTES = 128 * 1024  # of an empty write-ahead log and its shared memory
 _PLAIN_BYTES = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"  # of a path in a file: URI
@@ -77,6 +80,7 @@ class Database:
         self.reason = self.fix = ""  # why the file cannot be written, and the fix if it is known
         self.generation = 0  # changes with the file: answers of an earlier generation are void
         self.times_closed = 0  # for a fork, or by a caller that was done with it
+        self.pinned = _local()  # `version`: of each thread within `pin_content`
         databases.add(ref(self, databases.discard))
 
     # --- running statements --------------------------------------------------------------------------------------
@@ -95,11 +99,21 @@ class Database:
         rows = self.rows(statement, **values)
         return rows[0] if rows else None
 
-    def content_version(self) -> tuple[int, int, int]:
-        """Return a value that changes with every write of this or another process."""
+    def content_version(self) -> ContentVersion:
+        """Return a value that changes with every write of this or another process; within `pin_content` the pinned one."""
+        pinned: ContentVersion | None = getattr(self.pinned, "version", None)
+        if pinned is not None:
+            return pinned
         with self.lock:
             db = self.connection()
-            return self.generation, int(db.pragma("data_version")), db.total_changes()
+            try:
+                return self.generation, int(db.pragma("data_version")), db.total_changes()
+            except ERRORS as error:
+                raise self.handle_error(error) from error
+
+    def pin_content(self) -> PinnedContent:
+        """Return a context manager within which this thread reads the content version once, until it writes."""
+        return PinnedContent(self)
 
     def transaction(self, durable: bool = False) -> Transaction:
         """Return a context manager for BEGIN IMMEDIATE ... COMMIT; `durable` flushes the commit to disk."""
@@ -333,6 +347,44 @@ class Database:
         db.execute(_PRAGMAS).fetchall()
 
 
+class PinnedContent:
+    """A block in which one thread looks only once whether the content changed: what it reads may be a moment newer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> None:
+        pinned = self._database.pinned
+        self._outermost = getattr(pinned, "version", None) is None
+        if self._outermost:
+            pinned.version = self._database.content_version()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._outermost:
+            self._database.pinned.version = None
+
+
+class ContentCache:
+    """What was read within `pin_content`, kept until the content changes. Callers must not change what they get."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cached: tuple[ContentVersion | None, dict[Any, Any]] = None, {}  # one tuple: threads replace both at once
+
+    def get(self, key: object, read: Callable[[], Any]) -> Any:
+        """Return what `read` returned for this key while the content was the same; outside of `pin_content` read again."""
+        version: ContentVersion | None = getattr(self._database.pinned, "version", None)
+        if version is None:
+            return read()
+        cached, values = self._cached
+        if cached != version or len(values) > _MAX_CACHED:
+            values = {}
+            self._cached = version, values
+        if key not in values:
+            values[key] = read()
+        return values[key]
+
+
 class Transaction:
     """BEGIN IMMEDIATE ... COMMIT, or ROLLBACK after an error; errors of SQLite are raised as Holdfast's."""
 
@@ -347,6 +399,7 @@ class Transaction:
         return self._db
 
     def _begin(self, database: Database) -> None:
+        database.pinned.version = None  # this thread changes the content
         database.lock.acquire()
         try:
             self._db = database.connection(make_home=database.is_source_of_truth)

@@ -173,9 +173,9 @@ def holdfast_command(*arguments: str) -> list[str]:
     return [*program, *arguments]
 
 
-def recall_arguments(query: str) -> list[str]:
-    """Return the arguments of a keyword recall in the benchmark's project."""
-    return ["recall", "--mode", "keyword", "--project", "bench", query]
+def recall_arguments(query: str, mode: str = "keyword") -> list[str]:
+    """Return the arguments of a recall in the benchmark's project."""
+    return ["recall", "--mode", mode, "--project", "bench", query]
 
 
 def time_process(command: list[str], home: str, stdin: bytes = b"") -> float:

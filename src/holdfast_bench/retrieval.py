@@ -282,7 +282,7 @@ def _format_table(title: str, rows: dict[str, tuple[int, dict[str, Mean]]]) -> l
 
 def check_plot(path: Path) -> None:
     """Raise UsageError or NotFound if no plot can be written to this path."""
-    _import_pyplot()
+    import_pyplot()
     if path.suffix.lower() not in _PLOT_SUFFIXES:
         raise UsageError(f"cannot draw a {path.suffix or 'file without an ending'}", f"One of: {', '.join(_PLOT_SUFFIXES)}")
     if not path.absolute().parent.is_dir():
@@ -291,7 +291,7 @@ def check_plot(path: Path) -> None:
 
 def draw_plot(reports: list[Report], path: Path) -> None:
     """Draw a panel per file with a group of bars per kind of question."""
-    pyplot = _import_pyplot()
+    pyplot = import_pyplot()
     groups = max(len(report.kinds) for report in reports)
     size = (3 + 1.5 * groups, 0.5 + 3.2 * len(reports))
     figure, panels = pyplot.subplots(len(reports), 1, squeeze=False, figsize=size, layout="constrained")
@@ -319,7 +319,7 @@ def _draw_panel(panel: Any, report: Report) -> None:
     panel.set_title(f"{report.file}, {', '.join(report.ran)}", fontsize="medium", loc="left")
 
 
-def _import_pyplot() -> Any:
+def import_pyplot() -> Any:
     """Import matplotlib, which is optional; raise UsageError if it is not installed."""
     try:
         import matplotlib

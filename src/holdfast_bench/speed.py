@@ -1,45 +1,43 @@
-"""`holdfast bench speed`: ratios to floors measured in the same run, and how times grow with notes and passages."""
+"""`holdfast bench speed`: ratios to floors measured in the same run, and how times grow with notes; growth.py has passages."""
 
 from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import apsw
-import numpy as np
-
-from holdfast import config
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
 from holdfast_bench.floors import BareSearch, BareWriter, TextGenerator, time_bulk_write, time_flush
+from holdfast_bench.growth import (
+    count_index_bytes,
+    draw_growth,
+    measure_cold_peak,
+    measure_scale,
+    print_scale,
+)
 from holdfast_bench.processes import (
     PrintProgress,
     bare_python_command,
     compile_bytecode,
     holdfast_command,
     make_progress_printer,
-    minimal_environment,
     recall_arguments,
     temporary_folder,
     time_call,
-    time_call_cpu,
     time_mcp_handshake,
     time_process,
 )
+from holdfast_bench.retrieval import check_plot
+from holdfast_bench.reused_vectors import reuse_vectors
 
 QUICK = (1_000, 10_000)  # numbers of notes and of passages
 USUAL = (*QUICK, 100_000)
 _ROUNDS = 15
 _IMPORT = "bulk import"
 _IMPORT_TARGET = 20  # times as fast as single stores
-_TURNS_PER_SESSION = 200
-_QUERIES_AT_SCALE = 60
-_VECTOR_DIMENSIONS = 256
 
 
 class Ratio(Record):
@@ -74,25 +72,6 @@ class Size(Record):
     rebuild_per_s: float
 
 
-class Scale(Record):
-    """Figures at one number of passages: turns stored with `Memory.log`, static vectors.
-
-    Hybrid recall and its floor are CPU times, which depend less on other processes.
-    """
-
-    passages: int
-    build_per_s: float
-    keyword_p50_ms: float
-    fresh_p50_ms: float  # CPU, each query for the first time in this process
-    hybrid_p50_ms: float  # CPU, the same queries again
-    hybrid_p95_ms: float
-    floor_ms: float  # a bare FTS5 query and a bare scan of as many vectors
-    ratio: float
-    cold_ms: float  # a new process, keyword
-    peak_mb: float  # of the measuring process until then
-    bytes_per_passage: int
-
-
 class _Home(Record):
     folder: str
     notes: int
@@ -101,8 +80,10 @@ class _Home(Record):
     import_seconds: float
 
 
-def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool) -> int:
+def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool, plot: Path | None = None) -> int:
     """Measure at these numbers of notes and passages, print the report and return the exit status."""
+    if plot:
+        check_plot(plot)  # before minutes of work
     print_progress = make_progress_printer(as_json)
     with temporary_folder("bench") as base:
         compile_bytecode()
@@ -111,7 +92,10 @@ def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: b
         ratios = _measure_ratios(base, homes[main_size], print_progress)
         flush = _measure_flush(base, next(ratio for ratio in ratios if ratio.name.startswith(_IMPORT)))
         size_rows = [_measure_size(home, print_progress) for home in homes.values()]
-        scale_rows = [_measure_scale(base, size, seed, print_progress) for size in passages]
+        with reuse_vectors():
+            scale_rows = [measure_scale(base, size, seed, print_progress) for size in passages]
+    if plot and scale_rows:
+        draw_growth(scale_rows, plot)
     if as_json:
         report: dict[str, list[Record]] = {
             "ratios": [*ratios], "flush": [flush], "sizes": [*size_rows], "passages": [*scale_rows],
@@ -121,7 +105,7 @@ def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: b
     _print_ratios(ratios, flush)
     _print_sizes(size_rows)
     if scale_rows:
-        _print_scale(scale_rows)
+        print_scale(scale_rows)
     return 0
 
 
@@ -259,7 +243,7 @@ def _compare(name: str, ours_ms: list[float], floor_ms: list[float], most: float
     return Ratio(name, ours, floor, ratio, "" if most is None else f"≤ {most:g}", most is None or ratio <= most)
 
 
-# --- growth with the number of notes and passages ---------------------------------------------------------------------
+# --- growth with the number of notes ----------------------------------------------------------------------------------
 
 
 def _measure_size(home: _Home, print_progress: PrintProgress) -> Size:
@@ -275,81 +259,9 @@ def _measure_size(home: _Home, print_progress: PrintProgress) -> Size:
     return Size(
         notes=home.notes, import_per_s=round(home.notes / home.import_seconds), store_ms=statistics.median(store_ms),
         recall_p50_ms=statistics.median(recall_ms), recall_p95_ms=recall_ms[int(len(recall_ms) * 0.95)],
-        cold_recall_ms=statistics.median(cold_ms), cold_peak_mb=_measure_cold_peak(queries[0], home.folder),
-        index_bytes_per_note=_count_index_bytes(home.folder) // notes, rebuild_per_s=round(rebuild_per_s),
+        cold_recall_ms=statistics.median(cold_ms), cold_peak_mb=measure_cold_peak(recall_arguments(queries[0]), home.folder),
+        index_bytes_per_note=count_index_bytes(home.folder) // notes, rebuild_per_s=round(rebuild_per_s),
     )  # fmt: skip
-
-
-def _measure_cold_peak(query: str, home: str) -> float:
-    """Return the peak memory of a cold recall in megabytes as the kernel reports it to the process itself; 0 if unknown."""
-    code = (
-        "import sys; from holdfast.cli import main; main(sys.argv[1:]);"
-        "print([l for l in open('/proc/self/status') if l.startswith('VmHWM')][0].split()[1])"
-    )
-    command = [sys.executable, "-c", code, *recall_arguments(query)]
-    environment = minimal_environment(HOLDFAST_HOME=home, HOME=home)
-    output = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout.split()
-    return int(output[-1]) / 1024 if output and output[-1].isdigit() else 0.0
-
-
-def _count_index_bytes(home: str) -> int:
-    """Return the size of the index on disk, including its write-ahead log."""
-    files = [Path(home, name) for name in ("index.db", "index.db-wal")]
-    return sum([file.stat().st_size for file in files if file.exists()])
-
-
-def _measure_scale(base: Path, size: int, seed: int, print_progress: PrintProgress) -> Scale:
-    """Log this many turns into a new home and time recalls there."""
-    print_progress(f"logging {size:,} turns")
-    generator = TextGenerator(seed)
-    texts = [generator.text() for _ in range(size)]
-    home = base / f"turns-{size}"
-    settings = config.load(home).replace(embedder="static")
-    with Memory(config=settings, project="bench", cwd=base) as memory:
-        start = time.perf_counter()
-        for first in range(0, size, _TURNS_PER_SESSION):
-            session = texts[first : first + _TURNS_PER_SESSION]
-            turns = [{"role": "assistant" if place % 2 else "user", "text": text} for place, text in enumerate(session)]
-            memory.log(turns, session=f"session-{first}")
-        memory.embed()
-        build_seconds = time.perf_counter() - start
-        queries = [generator.query(text) for text in texts[:_QUERIES_AT_SCALE]]
-        keyword_ms = [time_call(memory.recall, query, mode="keyword") for query in queries]
-        memory.recall(generator.query(texts[-1]))  # load the models before a query is timed
-        fresh_ms = [time_call_cpu(memory.recall, query) for query in queries]
-        hybrid_ms = sorted([time_call_cpu(memory.recall, query) for query in queries])
-    peak_mb = _measure_own_peak()
-    floor_ms = _measure_hybrid_floor(texts, queries, seed)
-    cold_ms = statistics.median([_time_cold_recall(query, str(home)) for query in queries[:7]])
-    hybrid_p50_ms = statistics.median(hybrid_ms)
-    return Scale(
-        passages=size, build_per_s=round(size / build_seconds), keyword_p50_ms=statistics.median(keyword_ms),
-        fresh_p50_ms=statistics.median(fresh_ms), hybrid_p50_ms=hybrid_p50_ms,
-        hybrid_p95_ms=hybrid_ms[int(len(hybrid_ms) * 0.95)], floor_ms=floor_ms, ratio=hybrid_p50_ms / floor_ms, cold_ms=cold_ms,
-        peak_mb=peak_mb, bytes_per_passage=_count_index_bytes(str(home)) // size,
-    )  # fmt: skip
-
-
-def _measure_hybrid_floor(texts: list[str], queries: list[str], seed: int) -> float:
-    """Return the median CPU milliseconds of a bare FTS5 query plus a bare scan of all vectors."""
-    bare = BareSearch(texts)
-    vectors = np.random.default_rng(seed).standard_normal((len(texts), _VECTOR_DIMENSIONS), dtype=np.float32)
-    times_ms = []
-    for query in queries:
-        start = time.process_time()
-        bare.search(query)
-        np.argpartition(-np.vecdot(vectors, vectors[0]), min(150, len(texts) - 1))
-        times_ms.append((time.process_time() - start) * 1000)
-    return statistics.median(times_ms)
-
-
-def _measure_own_peak() -> float:
-    """Return the peak memory of this process in megabytes; 0 if unknown."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
 
 
 # --- report -----------------------------------------------------------------------------------------------------------
@@ -375,25 +287,3 @@ def _print_sizes(rows: list[Size]) -> None:
             f"{row.recall_p95_ms:>7.2f} ms{row.cold_recall_ms:>6.0f} ms{row.cold_peak_mb:>5.0f} MB"
             f"{row.index_bytes_per_note:>10,} B{row.rebuild_per_s:>11,.0f}"
         )
-
-
-def _print_scale(rows: list[Scale]) -> None:
-    """Print a table and a bar chart of the time of a hybrid recall."""
-    names = f"{'passages':>10}{'build/s':>10}{'keyword p50':>13}{'fresh':>10}{'hybrid p50':>12}{'p95':>10}{'floor':>10}"
-    print(f"\n{names}{'ratio':>8}{'cold':>9}{'peak':>9}{'bytes each':>12}")
-    for row in rows:
-        print(
-            f"{row.passages:>10,}{row.build_per_s:>10,.0f}{row.keyword_p50_ms:>10.2f} ms{row.fresh_p50_ms:>7.2f} ms"
-            f"{row.hybrid_p50_ms:>9.2f} ms"
-            f"{row.hybrid_p95_ms:>7.2f} ms{row.floor_ms:>7.2f} ms{row.ratio:>7.2f}×{row.cold_ms:>6.0f} ms"
-            f"{row.peak_mb:>6.0f} MB{row.bytes_per_passage:>12,}"
-        )
-    if len(rows) > 1:
-        slowest = max(row.hybrid_p50_ms for row in rows)
-        print("\nhybrid p50 (CPU) as the number of passages grows (static vectors)")
-        for row in rows:
-            bar = "█" * max(1, round(40 * row.hybrid_p50_ms / slowest))
-            print(f"{row.passages:>10,} {bar} {row.hybrid_p50_ms:.1f} ms")
-        more, longer = rows[-1].passages / rows[0].passages, rows[-1].hybrid_p50_ms / rows[0].hybrid_p50_ms
-        print(f"{more:,.0f} times as many passages take {longer:.1f} times as long")
-    print(f"SQLite {apsw.sqlite_lib_version()}, numpy {np.__version__}")

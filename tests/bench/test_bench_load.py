@@ -78,7 +78,7 @@ def test_options_may_stand_before_and_after_the_command(monkeypatch):
     assert main(["--store", "postgresql://x/y", "bench", "load", "--workers=2,1", "--seconds", "0.5", "--json"]) == 0
     assert main(["bench", "load"]) == 0
     assert calls == [
-        ((1_000, 10_000), (1_000, 10_000), 0, True), ((20, 30), (), 1, False),
+        ((1_000, 10_000), (1_000, 10_000), 0, True, None), ((20, 30), (), 1, False, None),
         load.Options(workers=(1, 2), seconds=0.5, store="postgresql://x/y", json=True), load.Options(),
     ]  # fmt: skip
 

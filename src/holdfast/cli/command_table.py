@@ -653,10 +653,14 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
         Command(
             "bench speed", "bench:speed", "Measure speed as ratios to baselines measured in the same run",
             options=(
-                Option("--quick", "", "Use only 1,000 and 10,000 notes; takes less than a minute instead of several"),
+                Option("--quick", "", "Use only 1,000 and 10,000 notes and turns; takes some minutes instead of many"),
                 Option("--sizes", "N,N", "Numbers of notes, each in its own home [default: 1000,10000,100000]"),
-                Option("--passages", "N,N", "Numbers of turns for hybrid recall; a million takes about 15 minutes"),
+                Option(
+                    "--passages", "N,N",
+                    "Numbers of turns for hybrid recall with the default models [default: 1000,10000,100000]",
+                ),
                 Option("--seed", "N", "Seed of the generated texts", is_integer=True),
+                Option("--plot", "FILE", "Also draw how recall grows (needs matplotlib: pip install 'holdfast[bench]')"),
             ), example="holdfast bench speed --quick",
         ),
         Command(

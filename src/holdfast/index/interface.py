@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Superseding,
         Totals,
     )
-    from holdfast.index.vectors import FoundVectors, Model, WaitingPassage
+    from holdfast.index.vectors import FoundCosines, FoundVectors, Model, WaitingPassage
     from holdfast.models import Fact, Note, Progress, Relation
 
 
@@ -78,11 +78,17 @@ class VectorIndex(Protocol):
     ) -> Model:  # fmt: skip
         """Add vectors (folder, owner, unit vector) and pieces of passages that were waiting; return the model."""
 
+    def has_vectors(self, model: Model, folders: Iterable[int]) -> bool:
+        """Return whether any of these folders has a vector of this model."""
+
     def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """Return the passages of these folders with the most similar vectors."""
 
     def vectors_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any]) -> FoundVectors:
         """Return the vectors of these passages, by passage and piece."""
+
+    def cosines_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any], query: NDArray[Any]) -> FoundCosines:
+        """Return the similarity of a query to each vector of these passages, by passage and piece."""
 
 
 class Index(Protocol):
@@ -104,6 +110,9 @@ class Index(Protocol):
 
     def generation(self) -> int:
         """Return a number that changes when the index is replaced by another."""
+
+    def content_version(self) -> object:
+        """Return a value that changes with every write of any process; None where that is not known without a query."""
 
     def after_fork(self) -> None:
         """Discard what a thread of the parent process may have left half done."""
@@ -167,7 +176,8 @@ class Index(Protocol):
         """Return the rows of those of these passages that pass the filter."""
 
     def find_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
-        """Return what ranking needs of those of these passages that are current and pass the filter."""
+        """Return what ranking needs of those of these passages that are current and pass the filter, but for `filter.now`:
+        the caller checks `valid_to`, so that it can cache rows."""
 
     def find_recent(self, filter: SearchFilter, limit: int) -> list[FoundPassage]:
         """Return the newest passages."""

@@ -28,10 +28,8 @@ from holdfast.index.results import (
     MentionRow,
     NoteLocation,
     NoteRow,
-    Outline,
     PassageRow,
     PassageText,
-    PieceRow,
     QuarantinedText,
     RelationRow,
     StatedFactRow,
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from holdfast.formats.facts import Statement
+    from holdfast.index.results import Outline, PieceRow
 
     Contestable = TypeVar("Contestable", StatedFactRow, FoundFactRow, StatingPassage)
 
@@ -145,8 +144,8 @@ class IndexQueries:
         return [PassageRow(*row) for row in rows]
 
     def find_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
-        """Return what ranking needs of those of these passages that are current and pass the filter."""
-        return [Outline(*row) for row in self._rows("outlines", ids=[*ids], **filter.parameters())]
+        """Return what ranking needs of those of these passages that are current and pass the filter, but for `filter.now`."""
+        return self._rows("outlines", ids=[*ids], **filter.parameters())
 
     def find_recent(self, filter: SearchFilter, limit: int) -> list[FoundPassage]:
         """Return the newest passages."""
@@ -167,7 +166,7 @@ class IndexQueries:
 
     def read_pieces(self, ids: list[int]) -> list[PieceRow]:
         """Return the pieces of these passages, in order."""
-        return [PieceRow(*row) for row in self._rows("pieces", ids=ids)]
+        return self._rows("pieces", ids=ids)
 
     def read_texts(self, ids: list[int]) -> list[PassageText]:
         """Return the texts of these passages."""

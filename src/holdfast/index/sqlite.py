@@ -7,18 +7,18 @@ from holdfast.index.filters import SearchFilter, expand_fragments, folder_term
 from holdfast.index.queries import IndexQueries, IndexReset
 from holdfast.index.results import ListedNote
 from holdfast.models import Progress
-from holdfast.sqlite import Database
+from holdfast.sqlite import ContentCache, Database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
     from holdfast.base.ids import FileId
     from holdfast.index.entries import IndexEntry
     from holdfast.index.interface import Index
-    from holdfast.index.results import ListedFile
+    from holdfast.index.results import FolderSize, ListedFile
     from holdfast.index.vectors import SqliteVectors
 
 SQL = expand_fragments(sqlite.load_statements(__file__))
@@ -35,6 +35,7 @@ class SqliteIndex(IndexQueries):
         super().__init__(quarantine)
         self._home, self._busy_seconds = home, busy_seconds
         self._database = self._open_database()
+        self._cache = ContentCache(self._database)
         self._vectors: SqliteVectors | None = None
         self._term_counts: dict[tuple[str, str], int] = {}  # by folders and term,
         self._counted_at: object = None  # for this content of the index
@@ -96,7 +97,7 @@ class SqliteIndex(IndexQueries):
         these passages: SQLite selects them while other threads run.
         """
         within = self._match_folders(filter)
-        if within is None:
+        if within is None or not terms:
             return [""] * len(terms)
         statement, ids = ("postings", {}) if among is None else ("postings_among", {"ids": among})
         return [str(self._row(statement, query=within + _match_any([term]), most=most, **ids)[0] or "") for term in terms]
@@ -136,10 +137,26 @@ class SqliteIndex(IndexQueries):
         return ""
 
     def _count_current(self) -> int:
-        return int(self._row("count_current")[0])
+        count: int = self._cache.get("current", lambda: int(self._row("count_current")[0]))
+        return count
+
+    def find_folders(self, filter: SearchFilter) -> list[FolderSize]:
+        """Return the folders that a filter selects."""
+        read = super().find_folders
+        folders: list[FolderSize] = self._cache.get(("folders", filter.scopes, filter.part), lambda: read(filter))
+        return folders
+
+    def has_facts(self) -> bool:
+        """Return whether any file states a fact."""
+        return bool(self._cache.get("facts", super().has_facts))
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
         """Return those of these names that are speakers in a transcript of the filter's folders."""
+        key = "speakers", tuple(names), filter.scopes, filter.part
+        speakers: list[str] = self._cache.get(key, lambda: self._read_speakers(names, filter))
+        return speakers
+
+    def _read_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
         restricted = self._match_folders(filter) != ""
         folders = [folder.id for folder in self.find_folders(filter)] if restricted else None
         return [speaker for (speaker,) in self._rows("speakers_named", names=names, folders=folders)]
@@ -176,10 +193,12 @@ class SqliteIndex(IndexQueries):
         return nullcontext()
 
     def read_transaction(self, replica: bool = False) -> AbstractContextManager[object]:
-        """Do nothing: each statement is a transaction, which costs nothing here."""
-        from contextlib import nullcontext
+        """Look once whether the content changed: each statement is a transaction of its own, which costs nothing here."""
+        return self._database.pin_content()
 
-        return nullcontext()
+    def content_version(self) -> object:
+        """Return a value that changes with every write of this or another process."""
+        return self._database.content_version()
 
     def put(self, entries: Iterable[tuple[IndexEntry, FileId | None]], is_current: Callable[[IndexEntry], bool]) -> None:
         """Index files in one transaction.
@@ -252,13 +271,13 @@ class SqliteIndex(IndexQueries):
         self._database.close()
 
 
-def json_list(values: Iterable[str] | Iterable[int]) -> str:
-    """Return a JSON list, without importing json for numbers and plain strings."""
+def json_list(values: Sequence[Any]) -> str:
+    """Return a JSON list, of numbers only or of strings only, without importing json for numbers and plain strings."""
+    if values and isinstance(values[0], int):  # there may be hundreds of numbers
+        return f"[{','.join(map(str, values))}]"
     parts = []
     for value in values:
-        if isinstance(value, int):
-            parts.append(str(value))
-        elif value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+        if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
             parts.append(f'"{value}"')
         else:
             import json

@@ -353,11 +353,10 @@ WHERE {in_scopes}
   AND {not_superseded};
 
 -- name: outlines
-SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words
+SELECT p.id, p.seq, p.recorded, p.valid_from, p.doc, d.versions, p.turn, p.speaker, p.words, p.valid_to
 FROM json_each(:ids) j JOIN passage p ON p.id = j.value JOIN doc d ON d.id = p.doc JOIN folder f ON f.id = d.folder
 WHERE {in_scopes}
   AND {passage_filter}
-  AND (p.valid_to IS NULL OR p.valid_to > :now)
   AND {not_superseded};
 
 -- name: passages_at
@@ -791,6 +790,9 @@ WHERE v.passage = :passage;
 
 -- name: drop_places
 DELETE FROM place WHERE passage = :passage;
+
+-- name: any_block
+SELECT 1 FROM block WHERE model = :model AND folder = :folder AND used > 0 LIMIT 1;
 
 -- name: stamps_of_blocks
 SELECT id, stamp, used FROM block WHERE model = :model AND folder = :folder ORDER BY id;

@@ -13,6 +13,7 @@ from _thread import RLock
 from holdfast.base.record import Record
 from holdfast.index.queries import IndexReset
 from holdfast.index.sqlite_writer import checksum
+from holdfast.sqlite import ContentCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ EXACT = 16_384  # vectors of a folder up to which all are compared; with more, t
 CACHED_BYTES = 128 << 20  # of numbers that are kept in memory; where there are more, they are read when needed
 _POOL, _POOL_ON_DISK = 2048, 512  # vectors that the signs choose, with numbers in memory and on disk
 _SIGNS_BATCH = 32_768  # slots whose signs are compared at once: they fit a processor's cache
+_NUMBERS_BATCH = 1024  # slots whose numbers are compared at once, for the same reason
 
 
 class Model(Record):
@@ -68,15 +70,31 @@ class FoundVectors(Record):
     vectors: NDArray[Any]
 
 
+class FoundCosines(Record):
+    """The similarity of a query to each vector of some passages; the other fields are as in `FoundVectors`."""
+
+    owners: NDArray[Any]
+    numbers: NDArray[Any]
+    cosines: NDArray[Any]
+
+
 def join_vectors(parts: list[FoundVectors]) -> FoundVectors:
     """Return the vectors of several folders, by passage and piece."""
+    return FoundVectors(*_join([(part.owners, part.numbers, part.vectors) for part in parts]))
+
+
+def join_cosines(parts: list[FoundCosines]) -> FoundCosines:
+    """Return the similarities of the vectors of several folders, by passage and piece."""
+    return FoundCosines(*_join([(part.owners, part.numbers, part.cosines) for part in parts]))
+
+
+def _join(parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Join owners, numbers and values, and sort them by owner and number."""
     import numpy as np
 
-    owners = np.concatenate([part.owners for part in parts])
-    numbers = np.concatenate([part.numbers for part in parts])
-    vectors = np.concatenate([part.vectors for part in parts])
+    owners, numbers, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     order = np.lexsort((numbers, owners))
-    return FoundVectors(owners[order], numbers[order], vectors[order])
+    return owners[order], numbers[order], values[order]
 
 
 class BlockWriter:
@@ -181,6 +199,15 @@ def _compute_scales(rows: NDArray[Any]) -> NDArray[Any]:
     return scales
 
 
+class _Sorted(Record):
+    """The slots of a folder by owner, and the passages that these belong to, each with its first slot in this order."""
+
+    ids: NDArray[Any]
+    order: NDArray[Any]
+    numbers: NDArray[Any]
+    starts: NDArray[Any]
+
+
 class FolderVectors:
     """A copy of the vectors of one model in one folder, in memory: their signs, and their numbers unless they are many.
 
@@ -199,7 +226,8 @@ class FolderVectors:
         self._signs = np.zeros((self._words, 0), np.uint64)  # by column: the signs of a slot in words of 64 bits
         self._numbers: NDArray[Any] | None = None  # as bytes, or as unit vectors while there are few
         self._scales = np.zeros(0, np.float32)  # make unit vectors of bytes
-        self._sorted: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._sorted: _Sorted | None = None
+        self._compared: tuple[NDArray[Any], NDArray[Any]] | None = None  # the last query, and its similarity to every slot
 
     def refresh(self, stamps: list[tuple[int, int, int]], read: Callable[[int], tuple[bytes, bytes, bytes]]) -> None:
         """Read the blocks that changed: `stamps` has (block, stamp, used) of all blocks, `read` returns a block's columns."""
@@ -211,7 +239,7 @@ class FolderVectors:
             if known != stamp:
                 self._copy(position, read(block))
                 self._positions[block] = position, stamp
-                self._sorted = None
+                self._sorted = self._compared = None
 
     def _resize(self, stamps: list[tuple[int, int, int]]) -> None:
         """Make room for all blocks; start again when one was deleted, or when the numbers are to be kept in another form."""
@@ -248,15 +276,44 @@ class FolderVectors:
         """Return the passages with the most similar vectors, best first."""
         import numpy as np
 
-        slots = len(self._blocks) * SLOTS
-        ids = self._ids[:slots]
-        if self._numbers is not None and self._numbers.dtype == np.float32:
-            scores = np.vecdot(self._numbers[:slots], query)  # unlike `@`, it never waits for another core
-            best = top_passages(np.where(ids > 0, scores, -2), ids // PIECES, most)
-        else:
-            near = _find_smallest(self._count_differences(query, ids), _POOL if self._numbers is not None else _POOL_ON_DISK)
-            best = near[top_passages(self._compute_similarity(near, query, fetch), ids[near] // PIECES, most)]
+        if self._keeps_all():
+            passages = self._sort()
+            if not len(passages.starts):
+                return []
+            similarity = np.maximum.reduceat(self._compare_all(query)[passages.order], passages.starts)
+            similarity[passages.numbers == 0] = -2  # empty slots
+            best = passages.numbers[_find_highest(similarity, most)]
+            return [passage for passage in best.tolist() if passage]
+        ids = self._ids[: len(self._blocks) * SLOTS]
+        near = _find_smallest(self._count_differences(query, ids), _POOL if self._numbers is not None else _POOL_ON_DISK)
+        best = near[top_passages(self._compute_similarity(near, query, fetch), ids[near] // PIECES, most)]
         return list(dict.fromkeys([owner // PIECES for owner in ids[best].tolist() if owner]))[:most]
+
+    def _keeps_all(self) -> bool:
+        """Return whether all vectors are few enough to be kept as unit vectors and compared one by one."""
+        return self._numbers is not None and self._numbers.itemsize == 4
+
+    def _compare_all(self, query: NDArray[Any]) -> NDArray[Any]:
+        """Return the similarity of every slot, which a search needs twice."""
+        import numpy as np
+
+        assert self._numbers is not None
+        if self._compared is None or self._compared[0] is not query:
+            rows = self._numbers[: len(self._blocks) * SLOTS]
+            self._compared = query, np.vecdot(rows, query)  # unlike `@`, it never waits for another core
+        return self._compared[1]
+
+    def _sort(self) -> _Sorted:
+        """Return the slots by owner."""
+        import numpy as np
+
+        if self._sorted is None:
+            ids = self._ids[: len(self._blocks) * SLOTS]
+            order = np.argsort(ids, kind="stable")
+            ids = ids[order]
+            numbers, starts = np.unique(ids // PIECES, return_index=True)
+            self._sorted = _Sorted(ids, order, numbers, starts)
+        return self._sorted
 
     def _count_differences(self, query: NDArray[Any], ids: NDArray[Any]) -> NDArray[Any]:
         """Return in how many signs each slot differs from the query; for an empty slot more than there are."""
@@ -277,21 +334,27 @@ class FolderVectors:
 
         if self._numbers is None:
             cosines: NDArray[Any] = np.vecdot(self._take_vectors(slots, fetch), query)
-        else:
-            cosines = np.vecdot(self._numbers.take(slots, axis=0).astype(np.float32), query) * self._scales[slots]
+            return cosines
+        cosines = np.empty(len(slots), np.float32)
+        for start in range(0, len(slots), _NUMBERS_BATCH):
+            rows = self._numbers.take(slots[start : start + _NUMBERS_BATCH], axis=0)
+            np.vecdot(rows.astype(np.float32), query, out=cosines[start : start + _NUMBERS_BATCH])
+        cosines *= self._scales[slots]
         return cosines
 
     def vectors_of(self, passages: NDArray[Any], fetch: Fetch) -> FoundVectors:
         """Return the vectors of these passages."""
-        import numpy as np
+        by_owner = self._sort()
+        owners, found = find_runs(by_owner.ids, passages)
+        return FoundVectors(owners, by_owner.ids[found] % PIECES, self._take_vectors(by_owner.order[found], fetch))
 
-        if self._sorted is None:
-            ids = self._ids[: len(self._blocks) * SLOTS]
-            order = np.argsort(ids, kind="stable")
-            self._sorted = ids[order], order
-        ids, order = self._sorted
-        owners, found = find_runs(ids, passages)
-        return FoundVectors(owners, ids[found] % PIECES, self._take_vectors(order[found], fetch))
+    def cosines_of(self, passages: NDArray[Any], query: NDArray[Any], fetch: Fetch) -> FoundCosines:
+        """Return the similarity of a query to each vector of these passages."""
+        by_owner = self._sort()
+        owners, found = find_runs(by_owner.ids, passages)
+        slots = by_owner.order[found]
+        cosines = self._compare_all(query)[slots] if self._keeps_all() else self._compute_similarity(slots, query, fetch)
+        return FoundCosines(owners, by_owner.ids[found] % PIECES, cosines)
 
     def _take_vectors(self, slots: NDArray[Any], fetch: Fetch) -> NDArray[Any]:
         import numpy as np
@@ -373,6 +436,7 @@ class SqliteVectors:
     def __init__(self, database: Database, sql: Mapping[str, str]) -> None:
         self._database = database
         self._sql = sql
+        self._cache = ContentCache(database)
         self._copies: dict[tuple[int, int, int], FolderVectors] = {}  # by generation, model and folder
         self._lock = RLock()  # held while copies are refreshed and compared
 
@@ -382,7 +446,8 @@ class SqliteVectors:
 
     def list_models(self) -> list[Model]:
         """Return every model that has vectors here."""
-        return [Model(*row) for row in self._database.rows("models")]
+        models: list[Model] = self._cache.get("models", lambda: [Model(*row) for row in self._database.rows("models")])
+        return models
 
     def ensure_model(self, name: str, dim: int, role: str = "", setting: str = "") -> Model:
         """Return the model of this name and role; add it if it is new, and replace one of another dimension."""
@@ -440,6 +505,14 @@ class SqliteVectors:
                 BlockWriter(db, self._sql).put(model, still_wanted)
         return next((known for known in self.list_models() if known.id == model.id), model)
 
+    def has_vectors(self, model: Model, folders: Iterable[int]) -> bool:
+        """Return whether any of these folders has a vector of this model."""
+        ids = list(folders)
+        return bool(self._cache.get(("vectors", model.id, *ids), lambda: self._has_vectors(model, ids)))
+
+    def _has_vectors(self, model: Model, folders: list[int]) -> bool:
+        return any(self._database.row("any_block", model=model.id, folder=folder) for folder in folders)
+
     def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """Return the passages of these folders with the most similar vectors."""
         with self._lock:
@@ -451,6 +524,13 @@ class SqliteVectors:
         with self._lock:
             parts = [self._refresh(model, folder).vectors_of(passages, self._fetch(model)) for folder in folders]
         return parts[0] if len(parts) == 1 else join_vectors(parts)
+
+    def cosines_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any], query: NDArray[Any]) -> FoundCosines:
+        """Return the similarity of a query to each vector of these passages, by passage and piece."""
+        fetch = self._fetch(model)
+        with self._lock:
+            parts = [self._refresh(model, folder).cosines_of(passages, query, fetch) for folder in folders]
+        return parts[0] if len(parts) == 1 else join_cosines(parts)
 
     def _refresh(self, model: Model, folder: int) -> FolderVectors:
         """Return an up-to-date copy of a folder's vectors."""

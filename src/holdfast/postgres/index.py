@@ -118,6 +118,10 @@ class PostgresIndex(IndexQueries):
         """Return 1: the index is never replaced by another."""
         return 1
 
+    def content_version(self) -> object:
+        """Return None: only a query could tell whether another process wrote."""
+        return None
+
     def after_fork(self) -> None:
         """Do nothing: no state is left half done."""
 

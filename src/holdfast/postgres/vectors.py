@@ -18,6 +18,7 @@ from holdfast.index.queries import IndexReset
 from holdfast.index.vectors import (
     EXACT,
     PIECES,
+    FoundCosines,
     FoundVectors,
     Model,
     WaitingPassage,
@@ -247,6 +248,11 @@ class PostgresVectors:
 
     # --- comparing vectors ----------------------------------------------------------------------------------------------------
 
+    def has_vectors(self, model: Model, folders: Iterable[int]) -> bool:
+        """Return whether any of these folders has a vector of this model."""
+        stocks = self._read_stocks(list(folders))
+        return any(stock.model == model.id and (stock.narrow or stock.wide) for stock in stocks)
+
     def find_nearest(self, model: Model, folders: Iterable[int], query: NDArray[Any], most: int) -> list[int]:
         """Return the passages of these folders with the most similar vectors."""
         found: list[int] = []
@@ -274,6 +280,13 @@ class PostgresVectors:
         """Return whether pgvector continues a search that found too few: from version 0.8 on."""
         return self.is_available() and tuple(map(int, (self._version or "0").split(".")[:2])) >= (0, 8)
 
+    def cosines_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any], query: NDArray[Any]) -> FoundCosines:
+        """Return the similarity of a query to each vector of these passages, by passage and piece."""
+        import numpy as np
+
+        found = self.vectors_of(model, folders, passages)
+        return FoundCosines(found.owners, found.numbers, np.vecdot(found.vectors, query))
+
     def vectors_of(self, model: Model, folders: Iterable[int], passages: NDArray[Any]) -> FoundVectors:
         """Return the vectors of these passages, by passage and piece."""
         import numpy as np
@@ -299,8 +312,7 @@ class PostgresVectors:
 
     def _refresh(self, model: Model, folders: list[int]) -> list[tuple[Stock, Copy]]:
         """Return up-to-date copies of these folders' vectors."""
-        rows = self._database.read_once(("stock", tuple(folders)), lambda: self._database.rows("stock", folders=folders))
-        stocks = [Stock(*row) for row in rows]
+        stocks = self._read_stocks(folders)
         with _lock:
             copies = {(stock.model, stock.folder): _copies.get((self._url, stock.model, stock.folder)) for stock in stocks}
         behind = [stock for stock in stocks if _is_behind(stock, copies[stock.model, stock.folder], model)]
@@ -309,6 +321,10 @@ class PostgresVectors:
             self._keep_copies(copies)
         found = [(stock, copies[stock.model, stock.folder]) for stock in stocks if stock.model == model.id]
         return [(stock, copy) for stock, copy in found if copy is not None]
+
+    def _read_stocks(self, folders: list[int]) -> list[Stock]:
+        rows = self._database.read_once(("stock", tuple(folders)), lambda: self._database.rows("stock", folders=folders))
+        return [Stock(*row) for row in rows]
 
     def _read_copies(self, model: Model, behind: list[Stock], known: Copies) -> Copies:
         """Return the copies with the vectors added since; read again from the start where many were removed."""

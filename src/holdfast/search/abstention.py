@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 MIN_SCORE = 0.02  # hybrid score below which a hit is weak, whatever was asked
-_SLOPE, _OFFSET = 2.2, 0.7  # how the threshold rises with the question's likeness to a general request,
+_LINES = {"use": (2.2, 0.7), "minilm": (2.0, 0.42)}  # by model: slope and offset of how the threshold rises with the
+# question's likeness to a general request,
 _OURS_REDUCTION = 0.5  # and how much lower it is for a question about what "we" do
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
@@ -49,6 +50,7 @@ _FUNCTION_WORDS = (  # of other languages than English: that two texts share the
     "uns", "van", "von", "voor", "vor", "vous", "war", "was", "wat", "we", "wenn", "wer", "wie", "wir", "wird", "wo", "y",
     "ya", "zij", "zu", "zum", "zur",
 )  # fmt: skip
+_FOREIGN_WORDS = frozenset(_FUNCTION_WORDS) - COMMON
 _IDENTIFIER = 4.0  # how much more a word counts that looks like a name of code or of a product
 _SMALL_TALK = (
     "a", "again", "ahead", "all", "and", "bye", "continue", "cool", "day", "do", "done", "evening", "fine", "go", "good",
@@ -64,9 +66,23 @@ _REFERENCES = (
 _PUNCTUATION = ".,;:!?\"'()[]{}`"
 
 
-def threshold(question: str, likeness: float) -> float:
-    """Return the hybrid score that a strong hit must reach, for a question with this likeness to general requests."""
-    return max(_SLOPE * likeness - _OFFSET - _OURS_REDUCTION * Wording(question).ours, MIN_SCORE)
+def threshold(question: str, likeness: float, model: str) -> float:
+    """Return the hybrid score that a strong hit must reach, given a question's likeness to general requests by a model."""
+    slope, offset = _LINES[model]
+    return max(slope * likeness - offset - _OURS_REDUCTION * Wording(question).ours, MIN_SCORE)
+
+
+def can_judge(model: str, question: str) -> bool:
+    """Return whether a model can tell how general a question is: the sentence model knows English only."""
+    return model == "use" or (model == "minilm" and _is_english(question))
+
+
+def _is_english(question: str) -> bool:
+    """Return whether a question may be English: it has no letter and no common word that only other languages have."""
+    if not question.isascii():
+        return False
+    words = {word.strip(_PUNCTUATION) for word in question.lower().split()}
+    return words.isdisjoint(_FOREIGN_WORDS)
 
 
 def general_requests() -> list[str]:

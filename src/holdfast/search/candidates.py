@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from holdfast.index import tokenizer
+from holdfast.index.filters import END_OF_TIME
 from holdfast.search import chunking
 
 TYPE_CHECKING = False
@@ -21,14 +22,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from holdfast.index.results import Outline
+    from holdfast.index.results import FoundPassage, Outline
 
     Vectors = Callable[[list[str]], NDArray[Any]]
     PieceArrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 _MAX_TOKENS = 300_000
 _MAX_PASSAGES = 100_000
+_MAX_MEANS = 5_000
+_UNNAMED_SPEAKERS = ("", "user", "assistant", "system", "tool")  # speakers without a name
 KINDS = ("people", "chat", "note", "long")
+
+
+def extend(rows: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return the rows, followed by zeros, which take no memory until they are written."""
+    longer = np.zeros((length, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer
 
 
 class GrowingArray:
@@ -41,11 +51,15 @@ class GrowingArray:
     def add(self, rows: Any) -> int:
         """Add rows at the end; return the position of the first."""
         start, end = self.size, self.size + len(rows)
-        while end > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        if end > len(self._rows):
+            self._rows = extend(self._rows, max(end, 2 * len(self._rows)))
         self._rows[start:end] = rows
         self.size = end
         return start
+
+    def set(self, position: int, row: Any) -> None:
+        """Replace a row."""
+        self._rows[position] = row
 
     def take(self, positions: NDArray[Any]) -> NDArray[Any]:
         """Return the rows at these positions."""
@@ -81,7 +95,7 @@ class Vocabulary:
         self._spans.add([(0, 1, 0, 0)])  # an unknown passage has one piece without tokens
         self._meaningful = np.zeros(1024, bool)
         self._token_vectors = np.zeros((1024, 256), np.float32)
-        self._new_tokens: list[str] = []  # tokens whose vectors are not in the table yet
+        self._new_tokens: dict[str, int] = {}  # meaningful tokens whose vectors are not in the table yet
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -126,52 +140,179 @@ class Vocabulary:
             self._passages.update(zip(pieces_by_passage, range(position, position + len(spans)), strict=True))
 
     def _add_token(self, token: str, number: int) -> None:
-        self._new_tokens.append(token)
         for term in tokenizer.index_terms(token):
             self._tokens_by_term.setdefault(term, []).append(number)
         if number >= len(self._meaningful):
-            self._meaningful = np.concatenate([self._meaningful, np.zeros(len(self._meaningful), bool)])
-        self._meaningful[number] = token.isalpha() and token not in tokenizer.COMMON and len(token) > 1
+            self._meaningful = extend(self._meaningful, 2 * len(self._meaningful))
+        if token.isalpha() and len(token) > 1 and token not in tokenizer.COMMON:
+            self._meaningful[number] = True
+            self._new_tokens[token] = number
 
     def meaningful_tokens(self) -> NDArray[Any]:
         """Return, for each token, whether it is a word that means something by itself."""
         return self._meaningful[: len(self._numbers)]
 
     def token_vectors(self) -> NDArray[Any]:
-        """Return the vectors of all tokens, by number."""
-        while len(self._token_vectors) < len(self._numbers):
-            self._token_vectors = np.concatenate([self._token_vectors, np.zeros_like(self._token_vectors)])
-        known = len(self._numbers) - len(self._new_tokens)
-        for start in range(0, len(self._new_tokens), 4096):
-            batch = self._new_tokens[start : start + 4096]
-            self._token_vectors[known + start : known + start + len(batch)] = self._vectors(batch)
+        """Return the vectors of all tokens, by number; zeros for those that mean nothing by themselves."""
+        if len(self._token_vectors) < len(self._numbers):
+            self._token_vectors = extend(self._token_vectors, max(len(self._numbers), 2 * len(self._token_vectors)))
+        tokens, numbers = [*self._new_tokens], [*self._new_tokens.values()]
+        for start in range(0, len(tokens), 4096):
+            self._token_vectors[numbers[start : start + 4096]] = self._vectors(tokens[start : start + 4096])
         self._new_tokens.clear()
         return self._token_vectors
+
+
+class Outlines:
+    """What ranking needs of the passages that pass one filter, as arrays: a cache for as long as the index is the same."""
+
+    def __init__(self) -> None:
+        self._positions: dict[int, int] = {}  # by passage; -1 for one that the filter drops
+        self._rows = GrowingArray(np.int64, (8,))  # see `_encode`
+        self._ends: dict[int, str] = {}  # by position: when the passage ends
+        self._speakers: dict[str, int] = {}  # names, folded
+        self._speaker_numbers: dict[str | None, int] = {}  # by the name as written
+        self._speaker_names, self._speaker_kinds = np.zeros(0, str), np.zeros(0, np.int64)
+        self._days: dict[str, int] = {}
+        self._turns: dict[tuple[int, int], int] = {}  # by transcript and number: the position of a turn
+        self._adjacent = GrowingArray(np.int64, (2,))  # positions of the turns before and after; -1, or -2 if not looked up
+        self.passages: dict[int, FoundPassage] = {}  # those that were results
+
+    def __len__(self) -> int:
+        return self._rows.size
+
+    def find_uncached(self, ids: Iterable[int]) -> list[int]:
+        """Return those of these passages that are not cached."""
+        return [id for id in ids if id not in self._positions]
+
+    def add(self, ids: Iterable[int], rows: list[Outline]) -> None:
+        """Cache these passages; those of `ids` without a row do not pass the filter."""
+        self._positions.update(dict.fromkeys(ids, -1))
+        if not rows:
+            return
+        first = self._rows.add([self._encode(row) for row in rows])
+        self._adjacent.add([(-2, -2)] * len(rows))
+        for position, (id, seq, _, _, doc, _, turn, _, _, valid_to) in enumerate(rows, first):
+            self._positions[id] = position
+            if turn:
+                self._turns[doc, seq] = position
+            if valid_to is not None:
+                self._ends[position] = valid_to
+
+    def _encode(self, row: Outline) -> tuple[int, ...]:
+        """Return a row of numbers: id, words, speaker, day, file, number in it, turns of its transcript, year."""
+        id, seq, recorded, valid_from, doc, versions, turn, speaker, words, _ = row
+        number = self._speaker_numbers.get(speaker)
+        if number is None:
+            number = self._add_speaker(speaker)
+        moment = valid_from or recorded or ""
+        day = self._days.get(moment)
+        if day is None:
+            day = self._days[moment] = day_number(moment[:10])
+        year = int(recorded[:4]) if recorded[:4].isdigit() else 0
+        return id, words, number, day, doc, seq, versions if turn else 0, year
+
+    def _add_speaker(self, speaker: str | None) -> int:
+        """Give a speaker a number: the same to different spellings."""
+        name = (speaker or "").casefold()
+        number = self._speaker_numbers[speaker] = self._speakers.setdefault(name, len(self._speakers))
+        self._speaker_names = np.array([*self._speakers])
+        self._speaker_kinds = np.array([_find_kind(name) for name in self._speakers])
+        return number
+
+    def select(self, ids: Iterable[int], now: str) -> NDArray[Any]:
+        """Return the positions of those of these passages that pass the filter at this moment."""
+        positions = [position for id in ids if (position := self._positions[id]) >= 0]
+        if self._ends:
+            positions = [position for position in positions if self._ends.get(position, END_OF_TIME) > now]
+        return np.array(positions, np.int64)
+
+    def find_next_end(self, positions: NDArray[Any]) -> str:
+        """Return when the first of these passages ends."""
+        if not self._ends:
+            return END_OF_TIME
+        return min([self._ends.get(position, END_OF_TIME) for position in positions.tolist()], default=END_OF_TIME)
+
+    def find_isolated(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Return those of these passages, by position, that people said and whose adjacent turns were not looked up."""
+        unknown = self._adjacent.take(positions)[:, 0] == -2
+        isolated: NDArray[Any] = positions[unknown & self._is_of_people(positions)]
+        return isolated
+
+    def _is_of_people(self, positions: NDArray[Any]) -> NDArray[Any]:
+        unnamed = [self._speakers[name] for name in _UNNAMED_SPEAKERS if name in self._speakers]
+        rows = self._rows.take(positions)
+        named: NDArray[Any] = (rows[:, 6] > 0) & ~np.isin(rows[:, 2], unnamed)
+        return named
+
+    def ids_at(self, positions: NDArray[Any]) -> list[int]:
+        """Return the passages at these positions."""
+        ids: list[int] = self._rows.take(positions)[:, 0].tolist()
+        return ids
+
+    def link(self, positions: NDArray[Any]) -> None:
+        """Record the adjacent turns of these turns, which are cached."""
+        turns = self._turns
+        for position, (doc, seq) in zip(positions.tolist(), self._rows.take(positions)[:, 4:6].tolist(), strict=True):
+            self._adjacent.set(position, (turns.get((doc, seq - 1), -1), turns.get((doc, seq + 1), -1)))
+
+    def add_adjacent(self, positions: NDArray[Any], now: str) -> NDArray[Any]:
+        """Return these positions, followed by those of the turns before and after that are not among them."""
+        adjacent = self._adjacent.take(positions).ravel()
+        is_new = np.zeros(self._rows.size, bool)
+        is_new[adjacent[adjacent >= 0]] = True
+        is_new[positions] = False
+        added = np.flatnonzero(is_new)
+        if self._ends:
+            added = np.array([position for position in added.tolist() if self._ends.get(position, END_OF_TIME) > now], np.int64)
+        return np.concatenate([positions, added])
+
+    def take(self, positions: NDArray[Any]) -> NDArray[Any]:
+        """Return the numbers of the passages at these positions; see `_encode`."""
+        return self._rows.take(positions)
+
+    def speakers(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return names, folded, and kinds of these speakers."""
+        return self._speaker_names[numbers], self._speaker_kinds[numbers]
+
+
+class MeanVectors:
+    """A cache of the mean vectors of passages, by one model."""
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+        self._positions: dict[int, int] = {}  # by passage
+        self._rows = GrowingArray(np.float32, (dim,))
+        self._rows.add(np.zeros((1, dim), np.float32))  # of passages without vectors, which are not cached
+
+    def read(self, ids: list[int], read: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        """Return a row for each of these passages; `read` returns those that are not cached."""
+        if len(self._positions) > _MAX_MEANS:
+            self.__init__(self._dim)  # type: ignore[misc]
+        new = [id for id in ids if id not in self._positions]
+        if new:
+            rows = read(np.array(new, np.int64))
+            present = np.flatnonzero(rows.any(axis=1))
+            first = self._rows.add(rows[present])
+            self._positions.update(zip([new[row] for row in present.tolist()], range(first, self._rows.size), strict=True))
+        return self._rows.take(np.array([self._positions.get(id, 0) for id in ids], np.int64))
 
 
 class CandidatePool:
     """Candidates as arrays: every array has an element for each candidate, or (`p_...`) for each of their pieces."""
 
-    def __init__(self, rows: list[Outline], vocabulary: Vocabulary) -> None:
+    def __init__(self, outlines: Outlines, positions: NDArray[Any], vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.size = len(rows)
-        self.ids = np.array([row.id for row in rows], np.int64)
-        self.length = np.maximum(np.array([row.words for row in rows], np.float64), 1)
-        folded = {speaker: (speaker or "").casefold() for speaker in {row.speaker for row in rows}}
-        speakers = [folded[row.speaker] for row in rows]
-        self.speaker = np.array(speakers)
-        short = self.length <= chunking.NOTE_WORDS
-        kinds = {speaker: _find_kind(speaker) for speaker in folded.values()}
-        self.kind = np.array([kinds[speaker] for speaker in speakers])  # positions in KINDS
-        self.kind[short & (self.kind == KINDS.index("long"))] = KINDS.index("note")
-        days = [(row.valid_from or row.recorded or "")[:10] for row in rows]
-        numbers = {day: day_number(day) for day in set(days)}
-        self.day = np.array([numbers[day] for day in days], np.int64)
-        doc, seq = np.array([row.doc for row in rows], np.int64), np.array([row.seq for row in rows], np.int64)
-        turn = np.array([bool(row.turn) for row in rows])
+        self.size = len(positions)
+        self.ids, words, speaker, self.day, doc, seq, turns, year = np.ascontiguousarray(outlines.take(positions).T)
+        self.length = np.maximum(words.astype(np.float64), 1)
+        self.speaker, self.kind = outlines.speakers(speaker)  # positions in KINDS
+        self.kind[(self.length <= chunking.NOTE_WORDS) & (self.kind == KINDS.index("long"))] = KINDS.index("note")
+        self.years = sorted({*year[year > 0].tolist()})  # in which the candidates were recorded
+        turn = turns > 0
         sessions, self.session = np.unique(doc, return_inverse=True)
         self.sessions = len(sessions)
-        self.turns = np.where(turn, np.array([row.versions for row in rows], np.float64), 1)
+        self.turns = np.where(turn, turns.astype(np.float64), 1)
         self.first = (turn & (seq == 0)).astype(np.float64)
         self._find_neighbours(self.session * (1 << 40) + seq, turn)
         self._read_pieces()
@@ -248,6 +389,13 @@ def _expand_runs(first: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
     ends = np.cumsum(counts)
     positions: NDArray[Any] = np.repeat(first - ends + counts, counts) + np.arange(ends[-1])
     return positions
+
+
+def find_starts(groups: NDArray[Any]) -> NDArray[Any]:
+    """Return the position of the first element of each run of equal ones."""
+    starts = np.ones(len(groups), bool)
+    np.not_equal(groups[1:], groups[:-1], out=starts[1:])
+    return starts.nonzero()[0]
 
 
 def day_number(day: str) -> int:

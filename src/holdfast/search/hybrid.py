@@ -11,17 +11,20 @@ from itertools import pairwise
 
 from holdfast.base import dates
 from holdfast.base.fork import on_fork
+from holdfast.base.lru import LruCache
 from holdfast.base.record import Record
 from holdfast.errors import Template, command, default_words
 from holdfast.index import tokenizer
+from holdfast.index.filters import END_OF_TIME
 from holdfast.index.results import SearchResult, keyword_result
+from holdfast.index.vectors import FoundCosines
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
 from holdfast.search.vectorize import Vectorizer, piece_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from numpy.typing import NDArray
@@ -30,18 +33,23 @@ if TYPE_CHECKING:
     from holdfast.errors import Wording
     from holdfast.index.filters import SearchFilter
     from holdfast.index.interface import Index
-    from holdfast.index.results import FolderSize, Outline
+    from holdfast.index.results import FolderSize, FoundPassage
+    from holdfast.index.vectors import Model
     from holdfast.models import Progress
-    from holdfast.search.candidates import CandidatePool, Vocabulary
+    from holdfast.search.candidates import CandidatePool, MeanVectors, Outlines, Vocabulary
     from holdfast.search.vectorize import QuestionVector
 
     QueryVectors = dict[str, QuestionVector]  # by role
 
 _KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # by keywords, and by each model
 _MAX_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
-_UNNAMED_SPEAKERS = ("user", "assistant", "system", "tool")  # speakers without a name
 _RARE_NAME_PASSAGES = 5  # passages up to which a name counts as a signal of its own
+_MAX_SCORED, _MAX_SCORED_WORDS, _MIN_SCORED = 200, 200_000, 60  # candidates that get all signals, and the words in them
+_ROUGH_SHARES = {"static": 0.5, "sentence": 1.0, "multi": 0.5}  # of a model's similarity in the choice of these
 _MIN_RESULTS = 40  # that are returned
+_CACHED_RESULTS, _CACHED_FILTERS = 64, 8  # results, and filters whose outlines are cached, for one content of the index
+_CACHED_MODELS = 3  # whose mean vectors are cached
+_MAX_OUTLINES, _MAX_FOUND = 20_000, 2_000  # outlines and passages that are cached for a filter
 
 
 class _Query(Record):
@@ -75,6 +83,14 @@ class _Nearest(Record):
     passages: list[int]
 
 
+class _CachedResult(Record):
+    """The result of a search, and from when until when it is the same while the content of the index is."""
+
+    result: SearchResult
+    since: str
+    until: str
+
+
 class HybridSearch:
     """Hybrid search of one process: its models, and what it has cached of terms and passages."""
 
@@ -83,6 +99,9 @@ class HybridSearch:
         self.words: Wording = default_words  # how the reasons of a degraded answer name commands
         self.vectorizer = Vectorizer(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None  # with the generation of the index
+        self._means = LruCache(_CACHED_MODELS)  # of passages, by generation of the index and model
+        self._content: object = None  # of the index, when these were cached:
+        self._results, self._outlines = LruCache(_CACHED_RESULTS), LruCache(_CACHED_FILTERS)
         self._lock = RLock()
         _searches.add(ref(self, _searches.discard))
 
@@ -94,13 +113,15 @@ class HybridSearch:
             query = query.encode("utf-8", "replace").decode()  # a lone surrogate is in no text
             waiting = self.vectorizer.catch_up(progress)
             with self._index.read_transaction():
+                self._check_content()
                 return self._search(query, filter, limit=limit, now=now, mode=mode, explain=explain, waiting=waiting)
 
     def after_fork(self) -> None:
         """Discard the cache if a thread of the parent process may have left it half filled."""
         self.vectorizer.after_fork()
         if not self._lock.acquire(blocking=False):
-            self._lock, self._vocabulary = RLock(), None
+            self._lock, self._vocabulary, self._content = RLock(), None, None
+            self._means.clear()
             self._index.after_fork()
         else:
             self._lock.release()
@@ -109,27 +130,53 @@ class HybridSearch:
         self, text: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, waiting: dict[str, int]
     ) -> SearchResult:
         people = self._find_people(text, filter) if self.vectorizer.by_role else []
-        vectors = self.vectorizer.embed_question(_to_first_person(text, people))
+        folders = self._index.find_folders(filter)
+        spoken = _to_first_person(text, people)
+        vectors = self.vectorizer.embed_question(spoken, [folder.id for folder in folders])
         models = _usable_models(vectors)
         reason = self._degraded_reason(waiting)
         if models == "none":
             return keyword_result(self._index.search(text, filter, limit), explain, reason)
+        facts = {} if mode == "semantic" else match_facts(self._index, text, filter, filter.as_of or now or dates.now())
+        used = tuple([(role, question.model.id, question.similarity_range) for role, question in vectors.items()])
+        key = (text, limit, now, mode, used, tuple(facts.items()), *_filter_key(filter))
+        cached: _CachedResult | None = None if explain else self._results.get(key)
+        if cached is None or not cached.since <= filter.now < cached.until:
+            cached = self._rank(
+                text, filter, limit=limit, now=now, mode=mode, explain=explain, people=people, spoken=spoken, folders=folders,
+                vectors=vectors, models=models, facts=facts,
+            )  # fmt: skip
+            if self._content is not None and not explain and not self.vectorizer.failed:  # callers may change an explanation
+                self._results.put(key, cached)
+        return cached.result.replace(found=[*cached.result.found], reason=reason)
+
+    def _rank(
+        self, text: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, people: list[str],
+        spoken: str, folders: list[FolderSize], vectors: QueryVectors, models: str, facts: dict[int, float],
+    ) -> _CachedResult:  # fmt: skip
+        """Find candidates, score them, and return the best."""
         import numpy as np
 
         from holdfast.search import scoring
 
         semantic = mode == "semantic"
         terms, frequencies = self._index.resolve_terms(text, filter)
-        folders = self._index.find_folders(filter)
         query = _Query(text=text, filter=filter, folders=folders, terms=terms, frequencies=frequencies, people=people, now=now)
-        matched = [] if semantic else self._find_by_keywords(query)
+        matched = {} if semantic else self._find_by_keywords(query)
         nearest = self._find_nearest(vectors, models, query.folder_ids)
-        facts = {} if semantic else match_facts(self._index, text, filter, filter.as_of or now or dates.now())
         ids = dict.fromkeys([*matched, *facts, *[id for found in nearest.values() for id in found.passages]])
-        rows = self._read_outlines(ids, filter)
-        if not rows:
-            return SearchResult([], mode, reason)
-        pool, signals = self._compute_signals(query, rows, nearest, models)
+        outlines = self._open_outlines(filter)
+        candidates = self._read_outlines(outlines, ids, filter)
+        if not len(candidates):
+            return _CachedResult(SearchResult([], mode), filter.now, END_OF_TIME)
+        compared = self._compare(nearest, query.folder_ids, outlines.ids_at(candidates))
+        chosen = self._choose_best(outlines, candidates, matched, facts, compared)
+        positions = self._add_adjacent(outlines, candidates[chosen], filter)
+        until = outlines.find_next_end(np.concatenate([candidates, positions]))
+        added = outlines.ids_at(positions[len(chosen) :])
+        compared_added = self._compare(nearest, query.folder_ids, added) if added else {}
+        similarities = {role: _join_chosen(found, chosen, compared_added.get(role)) for role, found in compared.items()}
+        pool, signals = self._compute_signals(query, self._make_pool(outlines, positions), nearest, similarities, models)
         signals["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         signals["name"] = self._find_rare_names(query, pool)
         score = scoring.total_scores(pool, signals, models, semantic)
@@ -138,22 +185,53 @@ class HybridSearch:
         if not semantic:
             score -= scoring.LATER_PENALTY * signals["later"]  # ranked lower, not removed
         ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
-        order = ranked[: max(2 * limit, _MIN_RESULTS)].tolist()
-        positions = {rows[position].id: position for position in order}
-        rows_by_id = {row.id: row for row in self._index.find_rows(positions, filter)}
-        best = [rows_by_id[id].to_passage(float(score[position])) for id, position in positions.items() if id in rows_by_id]
-        explained = positions if explain else {}
+        best = ranked[: max(2 * limit, _MIN_RESULTS)]
+        positions_by_id = dict(zip(pool.ids[best].tolist(), best.tolist(), strict=True))
+        passages = self._read_passages(outlines, positions_by_id, filter)
+        found = [
+            passages[id].replace(score=float(score[position])) for id, position in positions_by_id.items() if id in passages
+        ]
+        explained = positions_by_id if explain else {}
         explanations = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
-        return SearchResult(
-            found=best, mode=mode, reason=reason, why=explanations,
-            threshold=0.0 if semantic else self._threshold(text, vectors),
+        threshold = 0.0 if semantic else self.vectorizer.compute_threshold(text, spoken, vectors)
+        result = SearchResult(
+            found=found, mode=mode, why=explanations, threshold=threshold,
             named=frozenset(pool.ids[signals["name"] > 0].tolist()),
         )  # fmt: skip
+        return _CachedResult(result, filter.now, until)
+
+    # --- what is cached while the content of the index is the same ------------------------------------------------------------
+
+    def _check_content(self) -> None:
+        """Discard what was cached for another content; where the content is not known (None), nothing is kept."""
+        content = self._index.content_version()
+        if content is None or content != self._content:
+            self._content = content
+            self._results.clear()
+            self._outlines.clear()
+
+    def _open_outlines(self, filter: SearchFilter) -> Outlines:
+        from holdfast.search.candidates import Outlines
+
+        outlines: Outlines | None = self._outlines.get(_filter_key(filter))
+        if outlines is None or len(outlines) > _MAX_OUTLINES:
+            outlines = Outlines()
+            self._outlines.put(_filter_key(filter), outlines)
+        return outlines
+
+    def _read_passages(self, outlines: Outlines, ids: Iterable[int], filter: SearchFilter) -> dict[int, FoundPassage]:
+        """Return these candidates as passages, without their scores."""
+        known = outlines.passages
+        if len(known) > _MAX_FOUND:
+            known.clear()
+        if new := [id for id in ids if id not in known]:
+            known.update({row.id: row.to_passage(0.0) for row in self._index.find_rows(new, filter)})
+        return known
 
     # --- candidates -----------------------------------------------------------------------------------------------------------
 
-    def _find_by_keywords(self, query: _Query) -> list[int]:
-        """Return the passages with the most telling words of the query.
+    def _find_by_keywords(self, query: _Query) -> dict[int, float]:
+        """Return the passages with the most telling words of the query, each with the weight of these words.
 
         Where the postings are few, the index ranks them all. Where they are many, it only lists them, and how rare their terms
         are and how short the passages are decides.
@@ -166,7 +244,7 @@ class HybridSearch:
         max_candidates = _KEYWORD_CANDIDATES * 8 if filtered else _KEYWORD_CANDIDATES  # the filter may drop most of them
         if sum([query.frequencies.get(term, 0) for term in query.terms]) <= _MAX_RANKED:
             known = [term for term in query.terms if term in query.frequencies]
-            return list(self._index.match_passages(known, query.filter, max_candidates))
+            return {id: -rank for id, rank in self._index.match_passages(known, query.filter, max_candidates).items()}
         rarest = tokenizer.rarest_terms(query.terms, query.frequencies, 1)
         postings = [
             np.fromstring(ids, np.int64, sep=",") if ids else np.zeros(0, np.int64)
@@ -181,8 +259,8 @@ class HybridSearch:
         best = _find_highest(score, 4 * max_candidates)
         lengths = np.array(self._count_words(ids[best].tolist()), np.float64)
         ranked = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * lengths * query.passages / max(query.words, 1)))
-        found: list[int] = ids[best[np.argsort(-ranked, kind="stable")[:max_candidates]]].tolist()
-        return found
+        highest = np.argsort(-ranked, kind="stable")[:max_candidates]
+        return dict(zip(ids[best[highest]].tolist(), ranked[highest].tolist(), strict=True))
 
     def _find_nearest(self, vectors: QueryVectors, models: str, folders: list[int]) -> dict[str, _Nearest]:
         """Return, by role, the passages nearest to the query's vector."""
@@ -193,40 +271,74 @@ class HybridSearch:
                 nearest[role] = _Nearest(question, passages)
         return nearest
 
-    def _read_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
-        """Return the candidates, and the turns before and after those of people, who answer each other."""
-        rows = self._index.find_outlines(ids, filter)
-        people = [row.id for row in rows if row.turn and row.speaker not in _UNNAMED_SPEAKERS]
-        if people:
-            known = set(ids)
-            adjacent = [id for id in dict.fromkeys(self._index.find_adjacent_turns(people)) if id not in known]
-            rows += self._index.find_outlines(adjacent, filter)
-        return rows
+    def _read_outlines(self, outlines: Outlines, ids: Iterable[int], filter: SearchFilter) -> NDArray[Any]:
+        """Return the positions of the candidates that pass the filter."""
+        if uncached := outlines.find_uncached(ids):
+            outlines.add(uncached, self._index.find_outlines(uncached, filter))
+        return outlines.select(ids, filter.now)
+
+    def _choose_best(
+        self, outlines: Outlines, positions: NDArray[Any], matched: dict[int, float], facts: dict[int, float],
+        compared: dict[str, FoundCosines],
+    ) -> NDArray[Any]:  # fmt: skip
+        """Return which candidates are best by words and by similarity: the signals of each cost time, more of long ones."""
+        import numpy as np
+
+        rows = outlines.take(positions)
+        if len(positions) <= _MAX_SCORED and int(rows[:, 1].sum()) <= _MAX_SCORED_WORDS:
+            return np.arange(len(positions))
+        highest = max(matched.values(), default=0.0) or 1.0
+        ids = rows[:, 0].tolist()
+        score = np.array([matched.get(id, 0.0) for id in ids]) / (2 * highest)
+        if facts:
+            score += [facts.get(id, 0.0) for id in ids]
+        for role, found in compared.items():
+            score += _ROUGH_SHARES[role] * _max_by_owner(found, len(positions))
+        order = np.argsort(-score, kind="stable")[:_MAX_SCORED]
+        fits = max(int(np.searchsorted(np.cumsum(rows[order, 1]), _MAX_SCORED_WORDS)), _MIN_SCORED)
+        return np.sort(order[:fits])
+
+    def _compare(self, nearest: dict[str, _Nearest], folders: list[int], ids: list[int]) -> dict[str, FoundCosines]:
+        """Return, by role, how similar the vectors of these passages are to the query."""
+        import numpy as np
+
+        passages, vectors = np.array(ids, np.int64), self._index.vectors
+        return {
+            role: vectors.cosines_of(found.question.model, folders, passages, found.question.vector)
+            for role, found in nearest.items()
+        }
+
+    def _add_adjacent(self, outlines: Outlines, positions: NDArray[Any], filter: SearchFilter) -> NDArray[Any]:
+        """Add the turns before and after those of people, who answer each other."""
+        isolated = outlines.find_isolated(positions)
+        if len(isolated):
+            adjacent = self._index.find_adjacent_turns(outlines.ids_at(isolated))
+            if uncached := outlines.find_uncached(dict.fromkeys(adjacent)):
+                outlines.add(uncached, self._index.find_outlines(uncached, filter))
+            outlines.link(isolated)
+        return outlines.add_adjacent(positions, filter.now)
 
     # --- signals --------------------------------------------------------------------------------------------------------------
 
     def _compute_signals(
-        self, query: _Query, rows: list[Outline], nearest: dict[str, _Nearest], models: str
+        self, query: _Query, pool: CandidatePool, nearest: dict[str, _Nearest], cosines: dict[str, FoundCosines], models: str
     ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:
-        """Return the candidates side by side, and every signal for each of them."""
+        """Return the candidates, and every signal for each of them."""
         from holdfast.search import scoring
         from holdfast.search.candidates import day_number
         from holdfast.search.time_expressions import find_spans
 
-        pool = self._make_pool(rows)
         of_people = {term for name in query.people for term in tokenizer.query_terms(name)}
         terms = {term: word for term, word in query.terms.items() if term not in of_people} or query.terms
-        years = sorted({int(year) for year in {row.recorded[:4] for row in rows} if year.isdigit()})
         question = scoring.Question(
             text=query.text, terms=terms,
             idf={term: _compute_idf(query.frequencies.get(term, 0), query.passages) for term in terms},
-            people=frozenset(query.people), times=find_spans(query.text, query.now, tuple(years[:50])),
+            people=frozenset(query.people), times=find_spans(query.text, query.now, tuple(pool.years[:50])),
             today=day_number(query.now[:10]) if query.now else 0,
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
-                self._index.vectors.vectors_of(found.question.model, query.folder_ids, pool.ids),
-                found.question.vector,
+                cosines[role], found.question.vector, self._mean_reader(found.question.model, query.folder_ids, pool.ids),
                 *found.question.similarity_range,
             )
             for role, found in nearest.items()
@@ -237,6 +349,25 @@ class HybridSearch:
         return pool, scoring.compute_signals(
             pool, question, average=average, similarities=similarities, word_vectors=word_vectors, models=models
         )
+
+    def _mean_reader(self, model: Model, folders: list[int], ids: NDArray[Any]) -> Callable[[], NDArray[Any]]:
+        """Return a function that reads the mean vectors of the candidates: not all kinds of them need it."""
+        from holdfast.search import scoring
+
+        def read_new(new: NDArray[Any]) -> NDArray[Any]:
+            return scoring.mean_vectors(self._index.vectors.vectors_of(model, folders, new), len(new))
+
+        return lambda: self._open_means(model).read(ids.tolist(), read_new)
+
+    def _open_means(self, model: Model) -> MeanVectors:
+        from holdfast.search.candidates import MeanVectors
+
+        key = self._index.generation(), model.id
+        means: MeanVectors | None = self._means.get(key)
+        if means is None:
+            means = MeanVectors(model.dim)
+            self._means.put(key, means)
+        return means
 
     def _find_rare_names(self, query: _Query, pool: CandidatePool) -> NDArray[Any]:
         """Return 1 for the candidates that have a rare name of the query, such as an error code: models do not know these."""
@@ -251,28 +382,21 @@ class HybridSearch:
         with_name = {int(id) for ids in postings for id in ids.split(",") if id}
         return np.array([float(id in with_name) for id in pool.ids.tolist()])
 
-    def _threshold(self, query: str, vectors: QueryVectors) -> float | None:
-        """Return the score that a strong hit must reach; None where no model can tell, so that words must."""
-        if "multi" not in vectors or "multi" not in self.vectorizer.by_role:
-            return None
-        likeness = float((self.vectorizer.embed_general_requests() @ vectors["multi"].vector).max())
-        return abstention.threshold(query, likeness)
-
-    def _make_pool(self, rows: list[Outline]) -> CandidatePool:
+    def _make_pool(self, outlines: Outlines, positions: NDArray[Any]) -> CandidatePool:
         from holdfast.search.candidates import CandidatePool
 
         vocabulary = self._open_vocabulary()
         vocabulary.clear_if_full()
-        uncached = vocabulary.find_uncached([row.id for row in rows])
+        uncached = vocabulary.find_uncached(outlines.ids_at(positions))
         pieces: dict[int, list[tuple[int, str]]] = {}
-        for row in self._index.read_pieces(uncached) if uncached else ():
-            pieces.setdefault(row.passage, []).append((row.marks, row.tokens))
+        for passage, marks, tokens in self._index.read_pieces(uncached) if uncached else ():
+            pieces.setdefault(passage, []).append((marks, tokens))
         uncut = [id for id in uncached if id not in pieces]  # they wait for vectors
         for text in self._index.read_texts(uncut) if uncut else ():
             cut = enumerate(chunking.cut(text.text, text.speaker or ""))
             pieces[text.id] = [(piece.marks, piece_tokens(text.names, piece, text.speaker, number)) for number, piece in cut]
         vocabulary.add(pieces)
-        return CandidatePool(rows, vocabulary)
+        return CandidatePool(outlines, positions, vocabulary)
 
     def _open_vocabulary(self) -> Vocabulary:
         """Return the cache of terms and passages, a new one for another index."""
@@ -312,6 +436,11 @@ class HybridSearch:
         return "; ".join(reasons)
 
 
+def _filter_key(filter: SearchFilter) -> tuple[object, ...]:
+    """Return what a filter asks for, apart from the current time."""
+    return filter.scopes, filter.part, filter.type, filter.tags, filter.as_of, filter.known_at
+
+
 def _usable_models(vectors: QueryVectors) -> str:
     """Return which models can rank: all, static (the fast one alone), or none."""
     if "static" not in vectors:
@@ -327,6 +456,35 @@ def _to_first_person(query: str, names: list[str]) -> str:
         query = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", query, flags=re.IGNORECASE)
         query = re.sub(rf"\b{re.escape(name)}\b", "I", query, flags=re.IGNORECASE)
     return " ".join(query.split())
+
+
+def _join_chosen(found: FoundCosines, chosen: NDArray[Any], added: FoundCosines | None) -> FoundCosines:
+    """Return the similarities of the chosen passages, followed by those of others."""
+    import numpy as np
+
+    positions = np.full(int(max(found.owners.max(initial=0), chosen.max(initial=0))) + 1, -1)
+    positions[chosen] = np.arange(len(chosen))
+    kept = np.flatnonzero(positions[found.owners] >= 0)
+    joined = FoundCosines(positions[found.owners[kept]], found.numbers[kept], found.cosines[kept])
+    if added is None:
+        return joined
+    return FoundCosines(
+        np.concatenate([joined.owners, added.owners + len(chosen)]), np.concatenate([joined.numbers, added.numbers]),
+        np.concatenate([joined.cosines, added.cosines]),
+    )  # fmt: skip
+
+
+def _max_by_owner(found: FoundCosines, size: int) -> NDArray[Any]:
+    """Return the highest similarity of each passage's vectors; 0 where it has none."""
+    import numpy as np
+
+    from holdfast.search.candidates import find_starts
+
+    highest = np.zeros(size)
+    if len(found.owners):
+        starts = find_starts(found.owners)
+        highest[found.owners[starts]] = np.maximum.reduceat(found.cosines, starts)
+    return highest
 
 
 def _find_highest(score: NDArray[Any], count: int) -> NDArray[Any]:

@@ -11,16 +11,16 @@ import numpy as np
 
 from holdfast.base.lazy_re import pattern
 from holdfast.search import chunking
-from holdfast.search.candidates import KINDS
+from holdfast.search.candidates import KINDS, find_starts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from numpy.typing import NDArray
 
-    from holdfast.index.vectors import FoundVectors
+    from holdfast.index.vectors import FoundCosines, FoundVectors
     from holdfast.search.candidates import CandidatePool
     from holdfast.search.time_expressions import Span
 
@@ -117,21 +117,36 @@ class Question:
 
 
 class Similarity:
-    """The vectors of the candidates by one model, each with its candidate's position and its piece, and the question's.
+    """How similar the vectors of the candidates are to the question, by one model: each with its candidate and its piece.
 
     `low` and `high` are the cosines of the model that count as 0 and 1: those of some models are all between 0.6 and 0.9.
     """
 
-    def __init__(self, found: FoundVectors, question: Array, low: float = 0.0, high: float = 1.0) -> None:
-        self.owners, self.numbers, self.vectors, self.question = found.owners, found.numbers, found.vectors, question
-        self._low, self._high = low, high
+    def __init__(
+        self, found: FoundCosines, question: Array, means: Callable[[], Array], low: float = 0.0, high: float = 1.0
+    ) -> None:
+        self._question, self._low, self._high = question, low, high
+        self.means = means  # reads the mean vector of each candidate
+        self.owners, self.numbers, self.cosines = found.owners, found.numbers, self._scale(found.cosines)
 
     def compare(self, vectors: Array) -> Array:
         """Return how similar each vector is to that of the question, on the scale that the weights were fitted to."""
-        cosines: Array = np.vecdot(vectors, self.question)  # unlike `@`, it never waits for another core
+        return self._scale(np.vecdot(vectors, self._question))  # unlike `@`, it never waits for another core
+
+    def _scale(self, cosines: Array) -> Array:
         if (self._low, self._high) == (0.0, 1.0):
             return cosines
         return np.where(cosines == 0, 0, (cosines - self._low) / (self._high - self._low))  # 0: there is no vector
+
+
+def mean_vectors(found: FoundVectors, size: int) -> Array:
+    """Return the mean of each passage's vectors as a unit vector; zeros where it has none."""
+    mean = np.zeros((size, found.vectors.shape[1]), np.float32)
+    if len(found.owners):
+        starts = find_starts(found.owners)
+        weight = np.sqrt(np.maximum(found.numbers % chunking.LENGTHS, 1)).astype(np.float32)  # longer ones say more
+        mean[found.owners[starts]] = _sum_runs(found.vectors * weight[:, None], starts)
+    return _normalise(mean)
 
 
 def compute_signals(
@@ -258,7 +273,7 @@ def _compute_soft_matches(pool: CandidatePool, question: Question, word_vectors:
     if not len(at):
         return score
     columns, owner = near[found[at] - 1], pool.t_piece[at]
-    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+    starts = find_starts(owner)
     for row, term in zip(similarity, question.terms, strict=True):
         nearest = np.maximum.reduceat(row[columns], starts)
         score[owner[starts]] += question.idf[term] * np.clip((nearest - _MIN_SIMILARITY) / (1 - _MIN_SIMILARITY), 0, 1)
@@ -275,23 +290,18 @@ def _add_similarity(
     signals: dict[str, Array],
 ) -> None:
     """Add the similarity of the best vector of each piece, of the mean of each passage, and of that with its neighbours."""
-    cosines = similarity.compare(similarity.vectors)
+    cosines = similarity.cosines
     default = _MISSING_SIMILARITY if name == "sentence" else 0.0
     best = np.full(len(pool.p_owner), -np.inf)
     if len(cosines):
         # in order, since the vectors are
         positions = pool.piece_positions(similarity.owners, similarity.numbers // chunking.LENGTHS)
-        starts = np.flatnonzero(np.r_[True, positions[1:] != positions[:-1]])
+        starts = find_starts(positions)
         best[positions[starts]] = np.maximum.reduceat(cosines, starts)
     by_piece[name] = np.where(np.isneginf(best), default, np.maximum(best, 0))
     if not used_names & {f"d_{name}", f"g_{name}"}:
         return
-    mean = np.zeros((pool.size, similarity.vectors.shape[1]), np.float32)
-    if len(cosines):
-        starts = np.flatnonzero(np.r_[True, similarity.owners[1:] != similarity.owners[:-1]])
-        weight = np.sqrt(np.maximum(similarity.numbers % chunking.LENGTHS, 1)).astype(np.float32)  # longer ones say more
-        mean[similarity.owners[starts]] = _sum_runs(similarity.vectors * weight[:, None], starts)
-    mean = _normalise(mean)
+    mean = similarity.means()
     if f"d_{name}" in used_names:
         signals[f"d_{name}"] = similarity.compare(mean)
     if f"g_{name}" in used_names:
@@ -356,5 +366,5 @@ def _take_neighbour(values: Array, positions: Array) -> Array:
 
 def _normalise(rows: Array) -> Array:
     """Return the rows as unit vectors."""
-    result: Array = rows / (np.linalg.norm(rows, axis=-1, keepdims=True) + 1e-9)
+    result: Array = rows / (np.sqrt(np.vecdot(rows, rows)) + 1e-9)[..., None]
     return result

@@ -11,6 +11,7 @@ import time
 from _thread import allocate_lock
 
 from holdfast import embedders as embedders_module
+from holdfast.base.lru import LruCache
 from holdfast.base.record import Record
 from holdfast.errors import Busy, ConfigError, DiskTrouble, Trouble
 from holdfast.index import tokenizer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _BATCH_PASSAGES = 16  # passages that are embedded at once; 32 times as many with the static model, which is fast
 _MAX_DURING_QUERY = {"static": 20_000, "sentence": 64, "multi": 64}  # passages that a query waits for
+_CACHED_QUESTIONS = 256  # vectors of questions
 _RETRY_SECONDS = 30.0  # before a model that failed is tried again
 
 
@@ -61,6 +63,8 @@ class Vectorizer:
         self.older: tuple[str, ...] = ()  # the settings of previous models that embedded the last question
         self._background = allocate_lock()  # held while a thread works in the background
         self._stopped = False
+        self._settled: object = None  # the content of the index and the models when all passages had their vectors
+        self._questions = LruCache(_CACHED_QUESTIONS)  # vectors, by the name of the model and the text
 
     def model(self, role: str) -> Model:
         """Return the model of a role, as the index has it."""
@@ -73,6 +77,10 @@ class Vectorizer:
         waiting = WaitingCounts()
         waiting.failed = {}
         if not self.by_role:
+            return waiting
+        state = self._read_state()
+        if state is not None and state == self._settled and not self.failed and not everything:
+            waiting.update(dict.fromkeys(self.by_role, 0))
             return waiting
         for role in self._list_roles():
             if role in self.failed and time.monotonic() < self._retry_at[role] and not everything:
@@ -96,13 +104,26 @@ class Vectorizer:
             outdated = self._find_outdated()
             if any(waiting.values()) or (outdated and not self.failed):
                 self._start_background()
+            is_settled = not any(waiting.values()) and not outdated and not self.failed
+            self._settled = state if is_settled else None
         return waiting
 
-    def embed_question(self, text: str) -> dict[str, QuestionVector]:
-        """Return, by role, the question's vector by the model that is set, or by the previous one in its place."""
+    def _read_state(self) -> object:
+        """Return the content of the index and the names of the models, by which `catch_up` knows that nothing changed."""
+        try:
+            content = self._index.content_version()
+            return None if content is None else (content, [embedder.name for embedder in self.by_role.values()])
+        except (Trouble, ConfigError):
+            return None  # without a name a model has no vectors here
+
+    def embed_question(self, text: str, folders: list[int]) -> dict[str, QuestionVector]:
+        """Return, by role, the question's vector by the model that is set, or by the previous one in its place.
+
+        The multilingual model is left out where the folders that are searched have no vector of it, such as transcripts.
+        """
         vectors, older = {}, []
         for role in dict.fromkeys([*self.by_role, *self._older]) if "static" not in self.failed else ():
-            embedded = self._embed_with_current(role, text)
+            embedded = self._embed_with_current(role, text, folders)
             if embedded is None and (embedded := self._embed_with_older(role, text)):
                 older.append(embedded.model.setting)
             if embedded is not None:
@@ -110,26 +131,62 @@ class Vectorizer:
         self.older = tuple(dict.fromkeys(older))
         return vectors
 
-    def embed_general_requests(self) -> NDArray[Any]:
-        """Return the multilingual model's vectors of the examples of general requests, computed once in a process."""
-        embedder = self.by_role["multi"]
+    def compute_threshold(self, question: str, spoken: str, vectors: dict[str, QuestionVector]) -> float | None:
+        """Return the score that a strong hit must reach; None where no model can tell, so that words must.
+
+        `spoken` is the question as it was embedded. The sentence model judges English; for other languages the multilingual
+        model embeds the question if it did not already.
+        """
+        usable = {role: self.by_role.get(role) for role in ("multi", "sentence")}
+        for role, embedder in usable.items():
+            if embedder is None or role not in vectors or vectors[role].model.name != embedder.name:
+                continue
+            if abstention.can_judge(embedder.setting, question):
+                return abstention.threshold(question, self._measure_likeness(embedder, vectors[role].vector), embedder.setting)
+        multi = usable["multi"]
+        if multi is None or "sentence" not in vectors or "multi" in self.failed or self._waiting.get("multi") != 0:
+            return None
+        try:
+            likeness = self._measure_likeness(multi, self._embed_cached(multi, spoken))
+        except (Trouble, ConfigError) as error:
+            self._record_failure("multi", error)
+            return None
+        return abstention.threshold(question, likeness, multi.setting)
+
+    def _measure_likeness(self, embedder: Embedder, vector: NDArray[Any]) -> float:
+        """Return how much a question is like a general request."""
+        return float((self._embed_general_requests(embedder) @ vector).max())
+
+    def _embed_general_requests(self, embedder: Embedder) -> NDArray[Any]:
+        """Return a model's vectors of the examples of general requests, computed once in a process."""
         if embedder.name not in _general_requests:
             _general_requests[embedder.name] = embedder.questions(abstention.general_requests())
         return _general_requests[embedder.name]
 
-    def _embed_with_current(self, role: str, text: str) -> QuestionVector | None:
+    def _embed_with_current(self, role: str, text: str, folders: list[int]) -> QuestionVector | None:
         """Embed a question with the model that is set; the static one answers even while passages wait for it."""
         if role not in self.by_role or role in self.failed or (role != "static" and self._waiting.get(role) != 0):
             return None
         try:
-            embedder = self.by_role[role]
-            vector = embedder.questions([text])[0]
-            return QuestionVector(self.model(role), vector, embedders_module.similarity_range(embedder))
+            embedder, model = self.by_role[role], self.model(role)
+            if role == "multi" and not self._index.vectors.has_vectors(model, folders):
+                return None
+            return QuestionVector(model, self._embed_cached(embedder, text), embedders_module.similarity_range(embedder))
         except DiskTrouble:
             raise
         except (Trouble, ConfigError) as error:
             self._record_failure(role, error)
         return None
+
+    def _embed_cached(self, embedder: Embedder, text: str) -> NDArray[Any]:
+        """Return the vector of a question, embedded once."""
+        key = embedder.name, text
+        vector = self._questions.get(key)
+        if vector is None:
+            vector = embedder.questions([text])[0]
+            self._questions.put(key, vector)
+        found: NDArray[Any] = vector
+        return found
 
     def _record_failure(self, role: str, error: Trouble | ConfigError) -> None:
         self.failed[role], self._retry_at[role] = error.message, time.monotonic() + _RETRY_SECONDS
@@ -172,7 +229,7 @@ class Vectorizer:
             return None
         model, embedder = self._older[role]
         try:
-            vector = embedder.questions([text])[0]
+            vector = self._embed_cached(embedder, text)
         except (Trouble, ConfigError):
             self._postpone(model)
             return None

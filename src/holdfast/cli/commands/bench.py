@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 def speed(call: Invocation) -> int:
     """`holdfast bench speed`."""
+    from pathlib import Path
+
     from holdfast_bench import speed
 
     default = speed.QUICK if call["quick"] else speed.USUAL
     sizes, passages = _parse(call, "sizes", _parse_integers), _parse(call, "passages", _parse_integers_or_none)
     seed = 1 if call["seed"] is None else call["seed"]
-    return speed.run(sizes or default, default if passages is None else passages, seed, call.output.json)
+    plot = Path(call["plot"]) if call["plot"] else None
+    return speed.run(sizes or default, default if passages is None else passages, seed, call.output.json, plot)
 
 
 def retrieval(call: Invocation) -> int:
