@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.search import chunking
-from holdfast.search.chunking import DIRECTIVE, NUMBER, PEOPLE, PIECE_WORDS, QUESTIONS, TIME, chunks, cut, sentences
+from holdfast.search.chunking import DIRECTIVE, NAME, NUMBER, PEOPLE, PIECE_WORDS, QUESTIONS, TIME, chunks, cut, sentences
 
 WORDS = st.sampled_from(
     ["I", "you", "my", "harbour", "ferry.", "really?", "yes!", "早安。", "one", "2026", "- item", "a\n\nb", "\n"]
@@ -120,7 +120,7 @@ def test_a_long_text_nobody_in_particular_said_is_cut_where_it_turns_personal():
         ("I prefer tea", PEOPLE | DIRECTIVE), ("Where is the boat?", 8 * QUESTIONS),
         ("The boat is blue. Is yours?", 4 * QUESTIONS),
         ("Is it? It is. The boat is blue.", 0), ("Your boat is blue", 0), ("- I want this", 0), ("1) my own list", NUMBER),
-        ("The mayor is here", 0), ("a thirsty horse", 0),
+        ("The mayor is here", 0), ("a thirsty horse", 0), ("the ferry to Oslo", NAME), ('the book "Dune" is long', NAME),
     ],
 )  # fmt: skip
 def test_the_marks_of_a_piece(text, marks):

@@ -425,7 +425,7 @@ def test_what_was_said_after_the_asker_asks_moves_down_and_is_not_hidden(memory)
         return {hit.key: hit for hit in memory.recall("when does the plumber come", explain=True, **asked)}
 
     before = told(now="2023-05-01")
-    assert before["03"].score > before["09"].score and before["09"].why["later"] == [1.0, -scoring.LATER_PENALTY]
+    assert before["03"].score > before["09"].score and before["09"].why["later"] == [1.0, scoring.ADJUSTMENTS["later"]]
     for anytime in (told(), told(now="2023-08-25")):
         assert not any("later" in hit.why for hit in anytime.values())
 

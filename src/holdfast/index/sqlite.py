@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SQL = expand_fragments(sqlite.load_statements(__file__))
 APPLICATION = 0x484F4C44  # "HOLD"
-SCHEMA = 18  # raise it when the schema or the tokenizer changes: the index is rebuilt
+SCHEMA = 19  # raise it when the schema, the tokenizer or what is embedded changes: the index is rebuilt
 _MOST_COUNTED = 20_000  # terms whose counts are cached
 _EXACT_COUNT = 5_000  # postings or passages up to which a term is counted exactly within some folders
 

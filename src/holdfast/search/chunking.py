@@ -12,6 +12,7 @@ from holdfast.base.record import Record
 PIECE_WORDS = 80  # words of a piece
 _SENTENCE_WORDS = 60  # words of a sentence that are embedded
 _MAX_SENTENCES = 40  # sentences of one turn
+_OPENING_WORDS = 45  # words that show what a message of an assistant is about
 _BOUNDARY = pattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _IMAGE = pattern(r"(?i)\[image:\s*(?:an? (?:photo|photography|picture|image) of )?([^\]\n]*)\]")
 _FIRST_PERSON = pattern(r"(?i)\b(?:i|i'm|i've|i'd|i'll|my|mine|myself|me|we|we're|we've|our|us)\b")
@@ -30,12 +31,18 @@ _DIRECTIVE = pattern(
     r"(?i)^\W*(?:please\s+)?(?:always|never|from now on|remember to|make sure (?:to|you))\b|\bwhen(?:ever)? i ask\b"
     r"|\bi(?:'d| would)? prefer\b|\bi always\b|\bi never\b|\bi (?:don't|do not) (?:like|want)\b"
 )
-MACHINES = ("assistant", "system", "tool", "ai")  # speakers that are not people
+# A capitalised word within a sentence, apart from I and days and months; the first word of a sentence is always capitalised.
+_NAME = pattern(
+    r"(?<=[a-z,;:'\"] )[\"“]?(?!(?:I|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July"
+    r"|August|September|October|November|December)\b)[A-Z][a-zA-Z]+"
+)
+ASSISTANTS = ("assistant", "ai")
+MACHINES = (*ASSISTANTS, "system", "tool")  # speakers that are not people
 NAMELESS = ("user", "human", *MACHINES)  # speakers that are not names
 NOTE_WORDS = 160  # up to which a text is short
 
-PEOPLE, TIME, NUMBER, DIRECTIVE = 1, 2, 4, 8  # marks of a piece: bits,
-QUESTIONS = 16  # and above these, in eighths, the share of questions among its sentences
+PEOPLE, TIME, NUMBER, DIRECTIVE, NAME = 1, 2, 4, 8, 16  # marks of a piece: bits,
+QUESTIONS = 32  # and above these, in eighths, the share of questions among its sentences
 LENGTHS = 64  # lengths of a unit, in words, that its number distinguishes
 
 
@@ -86,8 +93,7 @@ def chunks(text: str, size: int = PIECE_WORDS) -> list[str]:
 
 def sentences(text: str, names: tuple[str, ...] = ()) -> list[str]:
     """Return the sentences and lines of three words or more; the text itself if it has none."""
-    if names and any(name in text for name in names):
-        text = _remove_names(text, names)
+    text = _remove_names(text, names)
     found = []
     for sentence in _BOUNDARY.split(_IMAGE.sub(r". \1", text)):
         words = sentence.split()
@@ -96,8 +102,15 @@ def sentences(text: str, names: tuple[str, ...] = ()) -> list[str]:
     return found[:_MAX_SENTENCES] or [" ".join(text.split()[:_SENTENCE_WORDS])]
 
 
+def find_opening(piece: str) -> str:
+    """Return the opening of a text, given its first piece."""
+    return " ".join(piece.split()[:_OPENING_WORDS])
+
+
 def _remove_names(text: str, names: tuple[str, ...]) -> str:
     """Return the text without these names, as whole words: Ann is not in an Anniversary."""
+    if not any(name in text for name in names):
+        return text
     import re
 
     return re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?:'s)?(?!\w)", " ", text)
@@ -127,6 +140,7 @@ def _make_piece(text: str, people: bool, by_sentence: bool, names: tuple[str, ..
     marks |= TIME if _TIME.search(text) else 0
     marks |= NUMBER if _NUMBER.search(text) else 0
     marks |= DIRECTIVE if _DIRECTIVE.search(text) else 0
+    marks |= NAME if _NAME.search(_remove_names(text, names)) else 0
     marks |= QUESTIONS * round(8 * _share_of_questions(text))
     return Piece(text, marks, tuple(sentences(text, names)) if by_sentence else (text,))
 

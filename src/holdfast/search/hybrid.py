@@ -20,6 +20,7 @@ from holdfast.index.results import SearchResult, keyword_result
 from holdfast.index.vectors import FoundCosines
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
+from holdfast.search.question import asks_for_many, find_parts, find_subject
 from holdfast.search.vectorize import Vectorizer, piece_tokens
 
 TYPE_CHECKING = False
@@ -53,9 +54,11 @@ _MAX_OUTLINES, _MAX_FOUND = 20_000, 2_000  # outlines and passages that are cach
 
 
 class _Query(Record):
-    """A query, with what the index knows of its words."""
+    """A query, or one of the things that it compares, with its vectors and what the index knows of its words."""
 
-    text: str
+    asked: str  # as the caller wrote it
+    text: str  # of it, what is searched
+    vectors: QueryVectors
     filter: SearchFilter
     folders: list[FolderSize]
     terms: dict[str, str]  # each with the word of the query
@@ -74,13 +77,6 @@ class _Query(Record):
     @property
     def words(self) -> int:
         return sum([folder.words for folder in self.folders])
-
-
-class _Nearest(Record):
-    """The passages whose vectors are most similar to that of a query, by one model."""
-
-    question: QuestionVector
-    passages: list[int]
 
 
 class _CachedResult(Record):
@@ -129,6 +125,7 @@ class HybridSearch:
     def _search(
         self, text: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, waiting: dict[str, int]
     ) -> SearchResult:
+        asked, text = text, find_subject(text) or text
         people = self._find_people(text, filter) if self.vectorizer.by_role else []
         folders = self._index.find_folders(filter)
         spoken = _to_first_person(text, people)
@@ -139,63 +136,84 @@ class HybridSearch:
             return keyword_result(self._index.search(text, filter, limit), explain, reason)
         facts = {} if mode == "semantic" else match_facts(self._index, text, filter, filter.as_of or now or dates.now())
         used = tuple([(role, question.model.id, question.similarity_range) for role, question in vectors.items()])
-        key = (text, limit, now, mode, used, tuple(facts.items()), *_filter_key(filter))
+        key = (asked, limit, now, mode, used, tuple(facts.items()), *_filter_key(filter))
         cached: _CachedResult | None = None if explain else self._results.get(key)
         if cached is None or not cached.since <= filter.now < cached.until:
-            cached = self._rank(
-                text, filter, limit=limit, now=now, mode=mode, explain=explain, people=people, spoken=spoken, folders=folders,
-                vectors=vectors, models=models, facts=facts,
-            )  # fmt: skip
+            query = self._make_query(asked, text, vectors, filter, folders, people, now)
+            threshold = 0.0 if mode == "semantic" else self.vectorizer.compute_threshold(text, spoken, vectors)
+            cached = self._rank(query, limit=limit, mode=mode, explain=explain, models=models, facts=facts, threshold=threshold)
             if self._content is not None and not explain and not self.vectorizer.failed:  # callers may change an explanation
                 self._results.put(key, cached)
         return cached.result.replace(found=[*cached.result.found], reason=reason)
 
+    def _make_query(
+        self, asked: str, text: str, vectors: QueryVectors, filter: SearchFilter, folders: list[FolderSize],
+        people: list[str], now: str | None,
+    ) -> _Query:  # fmt: skip
+        terms, frequencies = self._index.resolve_terms(text, filter)
+        return _Query(
+            asked=asked, text=text, vectors=vectors, filter=filter, folders=folders, terms=terms, frequencies=frequencies,
+            people=people, now=now,
+        )  # fmt: skip
+
+    def _make_parts(self, query: _Query) -> list[_Query]:
+        """Return the two things that a query compares as queries of their own, if it does."""
+        parts = []
+        for text in find_parts(query.text):
+            people = [name for name in query.people if name.casefold() in text.casefold()]
+            vectors = self.vectorizer.embed_question(_to_first_person(text, people), query.folder_ids)
+            if vectors.keys() == query.vectors.keys():
+                parts.append(self._make_query(text, text, vectors, query.filter, query.folders, people, query.now))
+        return parts
+
     def _rank(
-        self, text: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, people: list[str],
-        spoken: str, folders: list[FolderSize], vectors: QueryVectors, models: str, facts: dict[int, float],
+        self, query: _Query, *, limit: int, mode: str, explain: bool, models: str, facts: dict[int, float],
+        threshold: float | None,
     ) -> _CachedResult:  # fmt: skip
         """Find candidates, score them, and return the best."""
         import numpy as np
 
         from holdfast.search import scoring
 
-        semantic = mode == "semantic"
-        terms, frequencies = self._index.resolve_terms(text, filter)
-        query = _Query(text=text, filter=filter, folders=folders, terms=terms, frequencies=frequencies, people=people, now=now)
-        matched = {} if semantic else self._find_by_keywords(query)
-        nearest = self._find_nearest(vectors, models, query.folder_ids)
-        ids = dict.fromkeys([*matched, *facts, *[id for found in nearest.values() for id in found.passages]])
+        semantic, filter = mode == "semantic", query.filter
+        queries = [query, *([] if semantic else self._make_parts(query))]
+        matched = [{} if semantic else self._find_by_keywords(one) for one in queries]
+        nearest = [id for one in queries for id in self._find_nearest(one, models)]
+        ids = dict.fromkeys([*[id for found in matched for id in found], *facts, *nearest])
         outlines = self._open_outlines(filter)
         candidates = self._read_outlines(outlines, ids, filter)
         if not len(candidates):
             return _CachedResult(SearchResult([], mode), filter.now, END_OF_TIME)
-        compared = self._compare(nearest, query.folder_ids, outlines.ids_at(candidates))
+        compared = [self._compare(one, models, outlines.ids_at(candidates)) for one in queries]
         chosen = self._choose_best(outlines, candidates, matched, facts, compared)
         positions = self._add_adjacent(outlines, candidates[chosen], filter)
         until = outlines.find_next_end(np.concatenate([candidates, positions]))
-        added = outlines.ids_at(positions[len(chosen) :])
-        compared_added = self._compare(nearest, query.folder_ids, added) if added else {}
-        similarities = {role: _join_chosen(found, chosen, compared_added.get(role)) for role, found in compared.items()}
-        pool, signals = self._compute_signals(query, self._make_pool(outlines, positions), nearest, similarities, models)
+        pool = self._make_pool(outlines, positions)
+        added = pool.ids[len(chosen) :].tolist()
+        signals_by_query = []
+        for one, found in zip(queries, compared, strict=True):
+            found_added = self._compare(one, models, added) if added else {}
+            cosines = {role: _join_chosen(found[role], chosen, found_added.get(role)) for role in found}
+            signals_by_query.append(self._compute_signals(one, pool, cosines, models))
+        signals = signals_by_query[0]
         signals["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         signals["name"] = self._find_rare_names(query, pool)
-        score = scoring.total_scores(pool, signals, models, semantic)
+        score, *part_scores = [scoring.total_scores(pool, one, models, semantic) for one in signals_by_query]
         has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
         above_minimum = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
-        if not semantic:
-            score -= scoring.LATER_PENALTY * signals["later"]  # ranked lower, not removed
+        if not semantic:  # ranked lower, not removed
+            score = scoring.adjust(pool, score, signals, part_scores, asks_for_many(query.asked))
         ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
         best = ranked[: max(2 * limit, _MIN_RESULTS)]
         positions_by_id = dict(zip(pool.ids[best].tolist(), best.tolist(), strict=True))
         passages = self._read_passages(outlines, positions_by_id, filter)
-        found = [
+        results = [
             passages[id].replace(score=float(score[position])) for id, position in positions_by_id.items() if id in passages
         ]
         explained = positions_by_id if explain else {}
         explanations = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
-        threshold = 0.0 if semantic else self.vectorizer.compute_threshold(text, spoken, vectors)
         result = SearchResult(
-            found=found, mode=mode, why=explanations, threshold=threshold,
+            found=results, mode=mode, why=explanations, threshold=threshold,
             named=frozenset(pool.ids[signals["name"] > 0].tolist()),
         )  # fmt: skip
         return _CachedResult(result, filter.now, until)
@@ -262,14 +280,12 @@ class HybridSearch:
         highest = np.argsort(-ranked, kind="stable")[:max_candidates]
         return dict(zip(ids[best[highest]].tolist(), ranked[highest].tolist(), strict=True))
 
-    def _find_nearest(self, vectors: QueryVectors, models: str, folders: list[int]) -> dict[str, _Nearest]:
-        """Return, by role, the passages nearest to the query's vector."""
-        nearest = {}
-        for role, question in vectors.items():
-            if models == "all" or role == "static":
-                passages = self._index.vectors.find_nearest(question.model, folders, question.vector, _NEAREST_CANDIDATES)
-                nearest[role] = _Nearest(question, passages)
-        return nearest
+    def _find_nearest(self, query: _Query, models: str) -> list[int]:
+        """Return the passages whose vectors are most similar to those of the query, by each model."""
+        found = []
+        for question in _used_vectors(query, models).values():
+            found += self._index.vectors.find_nearest(question.model, query.folder_ids, question.vector, _NEAREST_CANDIDATES)
+        return found
 
     def _read_outlines(self, outlines: Outlines, ids: Iterable[int], filter: SearchFilter) -> NDArray[Any]:
         """Return the positions of the candidates that pass the filter."""
@@ -278,34 +294,40 @@ class HybridSearch:
         return outlines.select(ids, filter.now)
 
     def _choose_best(
-        self, outlines: Outlines, positions: NDArray[Any], matched: dict[int, float], facts: dict[int, float],
-        compared: dict[str, FoundCosines],
+        self, outlines: Outlines, positions: NDArray[Any], matched: list[dict[int, float]], facts: dict[int, float],
+        compared: list[dict[str, FoundCosines]],
     ) -> NDArray[Any]:  # fmt: skip
-        """Return which candidates are best by words and by similarity: the signals of each cost time, more of long ones."""
+        """Return which candidates are best by words and by similarity: the signals of each cost time, more of long ones.
+
+        `matched` and `compared` are those of the query and of its parts; the highest value counts.
+        """
         import numpy as np
 
         rows = outlines.take(positions)
         if len(positions) <= _MAX_SCORED and int(rows[:, 1].sum()) <= _MAX_SCORED_WORDS:
             return np.arange(len(positions))
-        highest = max(matched.values(), default=0.0) or 1.0
         ids = rows[:, 0].tolist()
-        score = np.array([matched.get(id, 0.0) for id in ids]) / (2 * highest)
+        score = np.full(len(positions), -np.inf)
+        for by_words, by_similarity in zip(matched, compared, strict=True):
+            highest = max(by_words.values(), default=0.0) or 1.0
+            rough = np.array([by_words.get(id, 0.0) for id in ids]) / (2 * highest)
+            for role, found in by_similarity.items():
+                rough += _ROUGH_SHARES[role] * _max_by_owner(found, len(positions))
+            score = np.maximum(score, rough)
         if facts:
             score += [facts.get(id, 0.0) for id in ids]
-        for role, found in compared.items():
-            score += _ROUGH_SHARES[role] * _max_by_owner(found, len(positions))
         order = np.argsort(-score, kind="stable")[:_MAX_SCORED]
         fits = max(int(np.searchsorted(np.cumsum(rows[order, 1]), _MAX_SCORED_WORDS)), _MIN_SCORED)
         return np.sort(order[:fits])
 
-    def _compare(self, nearest: dict[str, _Nearest], folders: list[int], ids: list[int]) -> dict[str, FoundCosines]:
+    def _compare(self, query: _Query, models: str, ids: list[int]) -> dict[str, FoundCosines]:
         """Return, by role, how similar the vectors of these passages are to the query."""
         import numpy as np
 
         passages, vectors = np.array(ids, np.int64), self._index.vectors
         return {
-            role: vectors.cosines_of(found.question.model, folders, passages, found.question.vector)
-            for role, found in nearest.items()
+            role: vectors.cosines_of(question.model, query.folder_ids, passages, question.vector)
+            for role, question in _used_vectors(query, models).items()
         }
 
     def _add_adjacent(self, outlines: Outlines, positions: NDArray[Any], filter: SearchFilter) -> NDArray[Any]:
@@ -321,16 +343,17 @@ class HybridSearch:
     # --- signals --------------------------------------------------------------------------------------------------------------
 
     def _compute_signals(
-        self, query: _Query, pool: CandidatePool, nearest: dict[str, _Nearest], cosines: dict[str, FoundCosines], models: str
-    ) -> tuple[CandidatePool, dict[str, NDArray[Any]]]:
-        """Return the candidates, and every signal for each of them."""
+        self, query: _Query, pool: CandidatePool, cosines: dict[str, FoundCosines], models: str
+    ) -> dict[str, NDArray[Any]]:
+        """Return every signal for each of the candidates."""
         from holdfast.search import scoring
         from holdfast.search.candidates import day_number
+        from holdfast.search.question import Question
         from holdfast.search.time_expressions import find_spans
 
         of_people = {term for name in query.people for term in tokenizer.query_terms(name)}
         terms = {term: word for term, word in query.terms.items() if term not in of_people} or query.terms
-        question = scoring.Question(
+        question = Question(
             text=query.text, terms=terms,
             idf={term: _compute_idf(query.frequencies.get(term, 0), query.passages) for term in terms},
             people=frozenset(query.people), times=find_spans(query.text, query.now, tuple(pool.years[:50])),
@@ -338,15 +361,17 @@ class HybridSearch:
         )  # fmt: skip
         similarities = {
             role: scoring.Similarity(
-                cosines[role], found.question.vector, self._mean_reader(found.question.model, query.folder_ids, pool.ids),
-                *found.question.similarity_range,
+                found,
+                query.vectors[role].vector,
+                self._mean_reader(query.vectors[role].model, query.folder_ids, pool.ids),
+                *query.vectors[role].similarity_range,
             )
-            for role, found in nearest.items()
+            for role, found in cosines.items()
         }
         static: Any = self.vectorizer.by_role["static"]  # without it, keyword search ran
         word_vectors = static.words(list(terms.values()))
         average = query.words / query.passages
-        return pool, scoring.compute_signals(
+        return scoring.compute_signals(
             pool, question, average=average, similarities=similarities, word_vectors=word_vectors, models=models
         )
 
@@ -439,6 +464,11 @@ class HybridSearch:
 def _filter_key(filter: SearchFilter) -> tuple[object, ...]:
     """Return what a filter asks for, apart from the current time."""
     return filter.scopes, filter.part, filter.type, filter.tags, filter.as_of, filter.known_at
+
+
+def _used_vectors(query: _Query, models: str) -> QueryVectors:
+    """Return the vectors of a query by the models that rank."""
+    return {role: question for role, question in query.vectors.items() if models == "all" or role == "static"}
 
 
 def _usable_models(vectors: QueryVectors) -> str:

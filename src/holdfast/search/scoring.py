@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.base.lazy_re import pattern
 from holdfast.search import chunking
 from holdfast.search.candidates import KINDS, find_starts
 
@@ -22,22 +21,24 @@ if TYPE_CHECKING:
 
     from holdfast.index.vectors import FoundCosines, FoundVectors
     from holdfast.search.candidates import CandidatePool
-    from holdfast.search.time_expressions import Span
+    from holdfast.search.question import Question
 
     Array = NDArray[Any]
 
 # Names of signals. Words: in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big), of similar
 # meaning (soft), of similar meaning in the session (soft_sm). Similarity by the static, sentence and multilingual model: of the
-# best piece (c_), of the whole (d_), of the whole with its neighbours (g_). Speakers: the person named (spk), the user (ru) or
-# the assistant (ra) where the question means them, the first person (fp). Time: within the time of the question (date), close
-# to it (near). A fact that the question names (fact) and a rare name such as an error code (name): set by hand, the public data
-# have none. Small talk: a turn of one to three words (small).
+# best piece (c_), of the whole (d_), of the whole with its neighbours (g_), the higher of c_ and g_ (c_or_g), of the best piece
+# in the session (c_sentence_sm), of what the assistant said where the question means that (c_sentence_ra). Speakers: the person
+# named (spk), the user (ru) or the assistant (ra) where the question means them, the first person (fp). Form: a name where the
+# question asks for one (named), a standing instruction where it asks for work (direct), a question (qonly), small talk of one
+# to three words (small). Time: within the time of the question (date), close to it (near). A fact that the question names
+# (fact) and a rare name such as an error code (name): set by hand, the public data have none.
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {
-            "bmd": -0.45, "bmw": 0.35, "bms": 0.15, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.15,
-            "num": 0.15, "loglen": 0.05, "first": 0.05, "soft": 0.3, "soft_sm": 0.15, "c_sentence": 0.35, "g_sentence": 0.85,
-            "name": 0.2,
+            "bmd": -0.25, "bmw": 0.35, "bms": 0.15, "spk": 0.25, "date": 0.35, "near": 0.5, "qonly": -0.3, "when": 0.15,
+            "num": 0.15, "loglen": 0.05, "first": 0.05, "soft": 0.2, "soft_sm": 0.2, "g_sentence": 0.55, "c_or_g": 0.7,
+            "named": 0.2, "name": 0.2,
         },
         "static": {
             "bmd": -0.45, "bmw": 0.4, "bms": 0.2, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.2,
@@ -47,9 +48,9 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
     "chat": {
         "all": {
-            "bmd": 0.2, "bms": 0.15, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.1, "ra": 0.2, "num": 0.05, "when": 0.15,
-            "first": 0.1, "loglen": -0.05, "direct": 0.15, "soft": 0.15, "c_static": 0.25, "d_static": 0.25,
-            "c_sentence": 0.35, "small": -0.3, "name": 0.2,
+            "bmd": 0.1, "big": 0.15, "date": 0.05, "near": 0.6, "ru": 0.15, "num": 0.05, "when": 0.1, "first": 0.1,
+            "loglen": -0.05, "direct": 0.45, "soft": 0.2, "soft_sm": 0.2, "d_static": 0.3, "c_sentence": 0.4,
+            "c_sentence_sm": 0.25, "c_sentence_ra": 0.4, "small": -0.3, "name": 0.2,
         },
         "static": {
             "bmd": 0.15, "bms": 0.2, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.2, "ra": 0.1, "num": 0.1, "when": 0.15,
@@ -59,15 +60,15 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
     "note": {
         "all": {
-            "bmd": 0.25, "big": 0.15, "date": 0.25, "near": 0.2, "when": 0.1, "soft": 0.1, "c_static": 0.1, "c_sentence": 0.8,
-            "c_multi": 1.0, "fact": 0.3, "name": 0.2,
+            "bmd": 0.25, "big": 0.15, "date": 0.1, "near": 0.2, "soft": 0.1, "c_static": 0.1, "c_sentence": 0.8, "c_multi": 0.3,
+            "d_multi": 0.7, "fact": 0.3, "name": 0.2,
         },
         "static": {"bmd": 0.35, "c_static": 0.9, "fact": 0.3, "name": 0.2},
     },
     "long": {
         "all": {
-            "bmd": 0.3, "big": 0.15, "date": 0.3, "near": 0.25, "fp": 0.15, "when": 0.15, "soft": 0.15, "c_static": 0.4,
-            "c_sentence": 0.55, "fact": 0.3, "name": 0.2,
+            "bmd": 0.25, "big": 0.4, "date": 0.1, "near": 0.25, "fp": 0.1, "qonly": 0.1, "when": 0.1, "soft": 0.4,
+            "c_static": 0.45, "c_sentence": 0.4, "d_sentence": 0.25, "fact": 0.3, "name": 0.2,
         },
         "static": {
             "bmd": 0.35, "big": 0.2, "date": 0.3, "near": 0.25, "fp": 0.2, "when": 0.15, "soft": 0.15, "c_static": 0.75,
@@ -79,41 +80,16 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
 _SCORE_RANGE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
 # The least score of a candidate without any word of the question.
 _MIN_SCORE = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}
-LATER_PENALTY = 0.15  # subtracted where something was said, or became true, well after the day of the question
+# Weights of what counts for all kinds: the answer to one of two things that the question compares, each better candidate of the
+# same session where the answer is in several, and what was said, or became true, well after the day of the question.
+ADJUSTMENTS = {"part": 0.3, "repeat": -0.04, "later": -0.15}
+_MAX_REPEATS = 4
 _SMALL_TALK_WORDS = 3
 _LATER_DAYS = 14  # clocks and dates are often some days off
 K1, B = 0.9, 0.4
 _MIN_SIMILARITY = 0.3  # similarity up to which words have nothing in common
 _MISSING_SIMILARITY = 0.2  # assumed where the sentence model has no vector: for long turns of assistants
 _SLACK_DAYS = {"day": 0, "month": 7, "quarter": 14, "season": 14, "year": 31, "half": 31, "about": 2}  # days: people tell later
-_WHEN = pattern(
-    r"(?i)^\s*when\b|\bwhat (?:date|day|month|year|time)\b|\bhow long ago\b|\bwhich (?:date|day|month|year)\b"
-    r"|\bhow many (?:days|weeks|months|years)\b"
-)
-_NUMBER = pattern(r"(?i)\bhow (?:many|much|often|long|old|far)\b|\bwhat number\b|\btotal\b")
-_ABOUT_ASSISTANT = pattern(
-    r"(?i)\b(?:you|your)\b.{0,40}\b(?:told|said|say|mention\w*|recommend\w*|suggest\w*|gave|give|provid\w*|list\w*|shar\w*"
-    r"|explain\w*|advis\w*|wrote|made|describ\w*|generat\w*|show\w*|use\w*|creat\w*)\b"
-    r"|\bour (?:previous|last|earlier|past)\b|\bremind me\b|\bprevious(?:ly)? (?:chat|conversation|discuss\w*)"
-)
-
-
-class Question:
-    """The properties of a question that scoring needs."""
-
-    def __init__(
-        self, *, text: str, terms: Mapping[str, str], idf: Mapping[str, float], people: frozenset[str], times: list[Span],
-        today: int,
-    ) -> None:  # fmt: skip
-        self.terms = terms  # each with the word of the question
-        self.idf = idf
-        self.people = people  # named in it
-        self.times = times
-        self.today = today  # ordinal of the day of the question; 0 if unknown
-        self.asks_when = float(bool(_WHEN.search(text)))
-        self.asks_number = float(bool(_NUMBER.search(text)))
-        self.about_assistant = float(bool(_ABOUT_ASSISTANT.search(text)) and not people)
-        self.total_idf = sum(idf[term] for term in terms) or 1.0
 
 
 class Similarity:
@@ -182,18 +158,20 @@ def compute_signals(
     signals.update({"soft": soft[best], "big": occurrences.count_pairs()[best] / max(len(question.terms) - 1, 1)})
     signals.update({f"c_{name}": values[best] for name, values in by_piece.items()})
     signals["fp"] = people[best] * (1 - question.about_assistant)
-    signals["direct"] = pool.has_mark(chunking.DIRECTIVE)[best] * people[best]
+    signals["direct"] = pool.has_mark(chunking.DIRECTIVE)[best] * people[best] * question.asks_for_work
     signals["qonly"] = (pool.p_marks[best] // chunking.QUESTIONS) / 8
     signals["when"] = pool.has_mark(chunking.TIME)[best] * question.asks_when
     signals["num"] = pool.has_mark(chunking.NUMBER)[best] * question.asks_number
-    if "soft_sm" in used_names:
-        signals["soft_sm"] = _max_by_group(signals["soft"], pool.session, pool.sessions)[pool.session]
+    signals["named"] = pool.has_mark(chunking.NAME)[best] * question.asks_name
+    signals["soft_sm"] = _max_by_group(signals["soft"], pool.session, pool.sessions)[pool.session]
     signals["loglen"] = np.log1p(np.minimum(pool.length, 3000))
     signals["first"] = pool.first
     signals["small"] = (pool.length <= _SMALL_TALK_WORDS).astype(np.float64)
     _add_words(pool, question, counts, average, signals)
     _add_speakers(pool, question, signals)
     _add_times(pool, question, signals)
+    if "sentence" in similarities:
+        _add_sentences(pool, signals)
     return signals
 
 
@@ -206,6 +184,20 @@ def total_scores(pool: CandidatePool, signals: Mapping[str, Array], models: str,
         low, high = _SCORE_RANGE[kind]
         sums = sum([WEIGHTS[kind][models][name] * signals[name][members] for name in names], np.zeros(len(members)))
         score[members] = (sums - low) / (high - low)
+    return score
+
+
+def adjust(
+    pool: CandidatePool, score: Array, signals: dict[str, Array], part_scores: list[Array], asks_for_many: bool
+) -> Array:
+    """Return the scores with the adjustments for all kinds; `part_scores` are those for the parts of the question."""
+    if part_scores:
+        signals["part"] = np.max(part_scores, axis=0) - score
+        score = score + ADJUSTMENTS["part"] * signals["part"]
+    score = score + ADJUSTMENTS["later"] * signals["later"]
+    if asks_for_many:
+        signals["repeat"] = np.minimum(_rank_in_sessions(pool, score), _MAX_REPEATS)
+        score = score + ADJUSTMENTS["repeat"] * signals["repeat"]
     return score
 
 
@@ -225,8 +217,10 @@ def explain(
         value = float(signals[name][position]) if name in signals else 0.0
         if value and (not meaning_only or name[1] == "_"):
             explanation[name] = [round(value, 4), round(weight * value / (_SCORE_RANGE[kind][1] - _SCORE_RANGE[kind][0]), 4)]
-    if signals["later"][position] and not meaning_only:
-        explanation["later"] = [1.0, -LATER_PENALTY]
+    for name, weight in ADJUSTMENTS.items():
+        value = float(signals[name][position]) if name in signals else 0.0
+        if value and not meaning_only:
+            explanation[name] = [round(value, 4), round(weight * value, 4)]
     return explanation
 
 
@@ -309,6 +303,15 @@ def _add_similarity(
         signals[f"g_{name}"] = similarity.compare(with_neighbours)
 
 
+def _add_sentences(pool: CandidatePool, signals: dict[str, Array]) -> None:
+    """Add what follows from the similarity of sentences: of the whole session, of an assistant's message, with neighbours."""
+    sentence = signals["c_sentence"]
+    signals["c_sentence_sm"] = _max_by_group(sentence, pool.session, pool.sessions)[pool.session]
+    signals["c_sentence_ra"] = sentence * signals["ra"]
+    if "g_sentence" in signals:
+        signals["c_or_g"] = np.maximum(sentence, signals["g_sentence"])
+
+
 def _sum_runs(rows: Array, starts: Array) -> Array:
     """Return the sum of each run of rows; for wide rows and short runs twice as fast as np.add.reduceat."""
     lengths = np.diff(np.r_[starts, len(rows)])
@@ -354,6 +357,15 @@ def _max_by_group(values: Array, groups: Array, size: int) -> Array:
     highest = np.full(size, -9.0)
     np.maximum.at(highest, groups, values)
     return highest
+
+
+def _rank_in_sessions(pool: CandidatePool, score: Array) -> Array:
+    """Return how many candidates of the same session have a higher score than each; of equal ones the older is higher."""
+    order = np.lexsort((pool.ids, -score, pool.session))
+    starts = find_starts(pool.session[order])
+    ranks = np.zeros(pool.size)
+    ranks[order] = np.arange(pool.size) - np.repeat(starts, np.diff(np.r_[starts, pool.size]))
+    return ranks
 
 
 def _take_neighbour(values: Array, positions: Array) -> Array:

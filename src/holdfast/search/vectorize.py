@@ -371,7 +371,7 @@ class Vectorizer:
                 speakers[row.doc] = _person_names(self._index.vectors.find_speakers(row.doc))
             pieces_of_text = chunking.cut(row.text, row.speaker or "", speakers.get(row.doc, ()))
             for number, piece in enumerate(pieces_of_text):
-                texts = _select_texts(role, piece, row)
+                texts = _select_texts(role, piece, row, number)
                 units.extend(texts)
                 owners.extend([(row.folder, row.passage * PIECES + chunking.unit_number(number, text)) for text in texts])
                 if role == "static":
@@ -400,13 +400,19 @@ def by_role(embedders: Iterable[Embedder]) -> dict[str, Embedder]:
     return roles
 
 
-def _select_texts(role: str, piece: chunking.Piece, row: WaitingPassage) -> list[str]:
-    """Return the texts of a piece that a model embeds; sentence models embed what people say and short texts only."""
+def _select_texts(role: str, piece: chunking.Piece, row: WaitingPassage, number: int) -> list[str]:
+    """Return the texts of a piece that a model embeds.
+
+    The sentence model embeds what people say and short texts, and the opening of what an assistant says: it is too slow for
+    the whole of it, and the opening shows what the rest is about.
+    """
     if role == "multi":
         short = not row.speaker and len(row.text.split()) <= chunking.NOTE_WORDS
         return [piece.text] if short else []
     if role == "static":
         return list(piece.units)
+    if (row.speaker or "").casefold() in chunking.ASSISTANTS:
+        return [chunking.find_opening(piece.text)] if number == 0 else []
     apart = bool(piece.marks & chunking.PEOPLE) or (not row.speaker and len(row.text.split()) <= chunking.PIECE_WORDS)
     return list(piece.units) if apart else []
 
