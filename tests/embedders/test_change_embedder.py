@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from test_hybrid import NOTES, Server
 
-from holdfast.embedders import available, endpoint, minilm, open_embedders, reopen, weights, wordpiece
+from holdfast.embedders import available, minilm, model_server, open_embedders, reopen, weights, wordpiece
 from holdfast.errors import ConfigError
 from holdfast.index.vectors import SqliteVectors
 from holdfast.search import vectorize
@@ -49,7 +49,7 @@ class Listening(Server):
 @pytest.fixture
 def server(monkeypatch):
     server = Listening()
-    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(model_server, "FIRST_PAUSE", 0.0)
     yield server
     server.http.shutdown()
     server.http.server_close()

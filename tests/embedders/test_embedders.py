@@ -25,6 +25,7 @@ from holdfast.embedders import (
     fastembed_model,
     known_models,
     minilm,
+    model_server,
     multilingual,
     onnx,
     open_embedders,
@@ -484,7 +485,7 @@ def drip(handler, texts):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(model_server, "FIRST_PAUSE", 0.01)
     server = Server()
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server
@@ -545,7 +546,7 @@ def test_what_does_not_pass_is_told_after_a_bounded_number_of_tries(server, mode
     server.plays = [status(503)] * 10
     with pytest.raises(Trouble, match=r"127\.0\.0\.1:\d+ failed: status 503, 4 times"):
         model.passages(["a"])
-    assert len(server.seen) == endpoint.MAX_TRIES
+    assert len(server.seen) == model_server.MAX_TRIES
 
 
 @pytest.mark.parametrize("number", [301, 400, 401, 404, 422])
@@ -569,17 +570,17 @@ def test_the_pause_that_the_server_asks_for_is_kept(server, model):
     ids=["number", "past", "future", "negative"],
 )
 def test_a_pause_is_a_number_or_a_date(header, least, most):
-    assert least <= endpoint._retry_seconds(header) <= most
+    assert least <= model_server._retry_seconds(header) <= most
 
 
 @pytest.mark.parametrize("header", [None, "", "soon", "nan", "inf"])
 def test_a_pause_that_means_nothing_is_none(header):
-    assert endpoint._retry_seconds(header) is None
+    assert model_server._retry_seconds(header) is None
 
 
 @pytest.mark.parametrize("play", [slow, drip])
 def test_an_endpoint_that_is_too_slow_is_not_waited_for(server, monkeypatch, play):
-    monkeypatch.setattr(endpoint, "MAX_TRIES", 1)
+    monkeypatch.setattr(model_server, "MAX_TRIES", 1)
     server.plays = [play]
     with pytest.raises(Trouble, match="TimeoutError"):
         open_embedders(f"endpoint:m@{server.url}", seconds=0.3)[0].passages(["a"])

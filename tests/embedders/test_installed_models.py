@@ -15,7 +15,7 @@ import zipfile
 import pytest
 
 from holdfast import config
-from holdfast.embedders import available, install, known_models, minilm, open_embedders, weights
+from holdfast.embedders import available, cross_encoder, install, known_models, minilm, onnx, open_embedders, weights
 from holdfast.embedders.install import install_model
 from holdfast.embedders.known_models import Figures, KnownModel, Source
 from holdfast.errors import Busy, ConfigError, Damaged, DiskTrouble, Trouble, Unreached, UsageError
@@ -307,10 +307,9 @@ def test_an_installed_model_embeds_with_the_prefix_of_the_table(monkeypatch):
 
 
 def test_the_settings_of_every_known_model_are_valid():
+    check = {"embedder": onnx.check_settings, "reranker": cross_encoder.check_settings}
     for model in known_models.MODELS:
-        from holdfast.embedders.onnx import check_settings
-
-        assert check_settings(model.settings, model.name)["tokenizer"] == "uncased"
+        assert check[model.kind](model.settings, model.name)["tokenizer"] == "uncased"
         assert re.fullmatch("[0-9a-f]{64}", model.sha256)
         assert model.name == model.name.lower() and "," not in model.name
 

@@ -82,7 +82,7 @@ def test_arrays_that_were_written_are_read_again():
     writer, file = onnx_file.GraphWriter(), io.BytesIO()
     for name, array in arrays.items():
         writer.constant(name, array)
-    writer.write(file, ["ids"], "out", 4, 17)
+    writer.write(file, ["ids"], "out", ["texts", "tokens", 4], 17)
     read = onnx_file.read_arrays(file.getvalue())
     assert read.keys() == arrays.keys()
     for name, array in arrays.items():

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast.embedders import endpoint, minilm
+from holdfast.embedders import minilm, model_server
 from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
 from holdfast.index.filters import SearchFilter
@@ -198,7 +198,7 @@ class Server:
 def server(monkeypatch):
     server = Server()
     monkeypatch.setenv("HOLDFAST_EMBEDDER", server.setting)
-    monkeypatch.setattr(endpoint, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(model_server, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr("holdfast.search.vectorize._RETRY_SECONDS", 0.0)
     yield server
     server.http.shutdown()

@@ -1,4 +1,4 @@
-"""HTTP client for the services that the user named in the settings: the gateway, GitHub, the webhook, an embedding endpoint.
+"""HTTP client for the services that the user named in the settings: the gateway, GitHub, the webhook, a model server.
 
 A request goes to the one host that the client was made for. Redirects are not followed, the environment's proxies are not
 used, and a request is sent once: the caller decides whether to send it again.

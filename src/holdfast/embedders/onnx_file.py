@@ -120,10 +120,10 @@ class GraphWriter:
         self._nodes.append(b"".join([*parts, _text(7, domain)]))
         return outputs[0]
 
-    def write(self, file: BinaryIO, inputs: list[str], output: str, dim: int, opset: int) -> None:
-        """Write the ONNX file: integer inputs by text and token, and an output of `dim` numbers for each."""
+    def write(self, file: BinaryIO, inputs: list[str], output: str, shape: list[int | str], opset: int) -> None:
+        """Write the ONNX file: integer inputs by text and token, and an output of numbers of this shape."""
         integers = [_message(11, _write_value(name, _NUMBERS[np.dtype("<i8")], ["texts", "tokens"])) for name in inputs]
-        floats = _message(12, _write_value(output, _NUMBERS[np.dtype("<f4")], ["texts", "tokens", dim]))
+        floats = _message(12, _write_value(output, _NUMBERS[np.dtype("<f4")], shape))
         rest = b"".join([*[_message(1, node) for node in self._nodes], _text(2, "holdfast"), *integers, floats])
         heads = [_field(5, _BYTES, len(fields) + array.nbytes) + fields for fields, array in self._arrays]
         opsets = [_text(1, "") + _field(2, _VARINT, opset), _text(1, MICROSOFT) + _field(2, _VARINT, 1)]

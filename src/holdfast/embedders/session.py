@@ -1,4 +1,4 @@
-"""Run a sentence model in ONNX: from token ids to one row per text."""
+"""Run a model in ONNX: from token ids to one row per text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _OTHER_MODEL_HINT = "Choose a model that takes token ids and gives token or sent
 class Session:
     """One loaded model, from a file or its bytes, safe for concurrent threads; load it inside the native-code lock."""
 
-    def __init__(self, model: str | bytes, threads: int) -> None:
+    def __init__(self, model: str | bytes, threads: int, hint: str = _OTHER_MODEL_HINT) -> None:
         disable_telemetry()
+        self._hint = hint  # what to do if the model cannot be used
         try:
             import onnxruntime
         except ImportError:
@@ -35,11 +36,11 @@ class Session:
         try:
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except _runtime_errors() as error:
-            raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
+            raise Damaged(f"onnxruntime cannot load the model: {str(error).splitlines()[0]}", hint) from None
         self._inputs = {input.name for input in self._session.get_inputs()}
         output = self._session.get_outputs()[0]
         if not {"input_ids"} <= self._inputs <= _INPUTS or not isinstance(output.shape[-1], int):
-            raise Damaged(f"the model takes {sorted(self._inputs)} and gives {output.name} {output.shape}", _OTHER_MODEL_HINT)
+            raise Damaged(f"the model takes {sorted(self._inputs)} and gives {output.name} {output.shape}", hint)
         self._output = output.name
         self.dim: int = output.shape[-1]
 
@@ -53,13 +54,17 @@ class Session:
         rows = self._run(ids, mask)
         return np.asarray(rows[:, 0] if rows.ndim == 3 else rows, dtype=np.float32)
 
-    def _run(self, ids: Ints, mask: Ints) -> Vectors:
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    def rows(self, ids: Ints, types: Ints) -> Vectors:
+        """Return the model's output for texts without padding; `types` say which tokens are of the second text of a pair."""
+        return self._run(ids, np.ones_like(ids), types)
+
+    def _run(self, ids: Ints, mask: Ints, types: Ints | None = None) -> Vectors:
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids) if types is None else types}
         try:
             with NATIVE_LOCK:
                 rows: Vectors = self._session.run([self._output], {name: inputs[name] for name in self._inputs})[0]
         except _runtime_errors() as error:
-            raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", _OTHER_MODEL_HINT) from None
+            raise Damaged(f"the model cannot read a text: {str(error).splitlines()[0]}", self._hint) from None
         return rows
 
 

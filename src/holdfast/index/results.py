@@ -416,6 +416,17 @@ class SearchResult(Record):
     threshold: float | None = None  # a passage with a lower score is weak; None: the words of the question decide
     weak: frozenset[int] = frozenset()  # passages that probably do not answer
     named: frozenset[int] = frozenset()  # passages that have a rare name of the question
+    first_scores: dict[int, float] = {}  # of the passages that were reranked: their scores before
+
+    def first_score(self, passage: FoundPassage) -> float:
+        """Return the score of a passage before reranking, to which thresholds were fitted."""
+        return self.first_scores.get(passage.passage, passage.score)
+
+    def found_with_first_scores(self) -> list[FoundPassage]:
+        """Return the passages in their order, with their scores before reranking."""
+        if not self.first_scores:
+            return self.found
+        return [passage.replace(score=self.first_score(passage)) for passage in self.found]
 
 
 def keyword_result(found: list[FoundPassage], explain: bool, reason: str = "") -> SearchResult:

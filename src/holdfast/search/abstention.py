@@ -85,6 +85,13 @@ def _is_english(question: str) -> bool:
     return words.isdisjoint(_FOREIGN_WORDS)
 
 
+def is_mostly_english(text: str) -> bool:
+    """Return whether a text has at least as many common words of English as words that only other languages have."""
+    words = [word for piece in text.lower().split() if (word := piece.strip(_PUNCTUATION))]
+    foreign = [word for word in words if word in _FOREIGN_WORDS or any(char.isalpha() and char > "\x7f" for char in word)]
+    return len([word for word in words if word in COMMON]) >= len(foreign)
+
+
 def general_requests() -> list[str]:
     """Return the examples of prompts that need no memory, as shipped."""
     from importlib.resources import files

@@ -21,6 +21,7 @@ from holdfast.index.vectors import FoundCosines
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
 from holdfast.search.question import asks_for_many, find_parts, find_subject
+from holdfast.search.rerank import Reranking
 from holdfast.search.vectorize import Vectorizer, piece_tokens
 
 TYPE_CHECKING = False
@@ -90,8 +91,9 @@ class _CachedResult(Record):
 class HybridSearch:
     """Hybrid search of one process: its models, and what it has cached of terms and passages."""
 
-    def __init__(self, index: Index, embedders: tuple[Embedder, ...]) -> None:
+    def __init__(self, index: Index, embedders: tuple[Embedder, ...], reranking: Reranking | None = None) -> None:
         self._index = index
+        self._reranking = reranking or Reranking()
         self.words: Wording = default_words  # how the reasons of a degraded answer name commands
         self.vectorizer = Vectorizer(index, embedders)
         self._vocabulary: tuple[int, Vocabulary] | None = None  # with the generation of the index
@@ -104,13 +106,18 @@ class HybridSearch:
     def search(
         self, query: str, filter: SearchFilter, *, limit: int, now: str | None, mode: str, explain: bool, progress: Progress
     ) -> SearchResult:
-        """Return the ranked passages; `mode` is hybrid or semantic. Queries run one at a time, since they share a cache."""
+        """Return the ranked passages; `mode` is hybrid or semantic. Queries run one at a time, since they share a cache.
+
+        The reranker runs outside of the lock: it may take longer than everything else.
+        """
         with self._lock, self._index.cache_query(filter):
             query = query.encode("utf-8", "replace").decode()  # a lone surrogate is in no text
             waiting = self.vectorizer.catch_up(progress)
             with self._index.read_transaction():
                 self._check_content()
-                return self._search(query, filter, limit=limit, now=now, mode=mode, explain=explain, waiting=waiting)
+                result = self._search(query, filter, limit=limit, now=now, mode=mode, explain=explain, waiting=waiting)
+                texts = self._reranking.read_texts(self._index, result)
+        return self._reranking.rerank(query, result, texts, explain)
 
     def after_fork(self) -> None:
         """Discard the cache if a thread of the parent process may have left it half filled."""

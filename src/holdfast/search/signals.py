@@ -12,6 +12,7 @@ SIGNALS = {  # what each signal of the ranking means
     "date": "of the time asked about", "near": "close to the day asked about", "loglen": "its length",
     "fact": "a fact about what is named",
     "first": "the first of its session", "small": "small talk",
+    "rerank": "how well it answers the question, by the reranker",
     "name": "has a rare name of the question", "archived": "archived: not updated or used for long",
     **{f"c_{name}": f"meaning of its best piece ({model})" for name, model in _MODELS.items()},
     **{f"d_{name}": f"meaning of the whole ({model})" for name, model in _MODELS.items()},

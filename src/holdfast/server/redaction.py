@@ -22,7 +22,8 @@ from holdfast.server.problem import hide_home
 from holdfast.server.route import Reply, Route
 
 _MESSAGES = (  # members that Holdfast itself writes: reasons of a degraded answer, and the lines of a receipt
-    "degraded", "reason", "unusable", "failed", "checks", "beyond_reach", "pending", "removed", "also_said_by", "told", "what",
+    "degraded", "reason", "unusable", "reranker_unusable", "failed", "checks", "beyond_reach", "pending", "removed",
+    "also_said_by", "told", "what",
 )  # fmt: skip
 _CONTAINERS = (dict, list, tuple)  # a union would be made for each of the many values of an answer
 

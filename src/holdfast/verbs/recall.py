@@ -176,7 +176,7 @@ def search(
     )
     if result.threshold is None:
         return result.replace(weak=_find_weak(context, query, search_filter, result.found))
-    weak = [passage for passage in result.found if passage.score < result.threshold]
+    weak = [passage for passage in result.found if result.first_score(passage) < result.threshold]
     if weak and len(query.split()) <= _SHORT_QUERY:
         return result.replace(weak=_find_weak(context, query, search_filter, weak))
     return result.replace(weak=frozenset([passage.passage for passage in weak]))

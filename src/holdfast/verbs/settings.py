@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.config import Setting
 
 FILE_NAME = "config.toml"
-SECRETS = ("search.key", "github.token", "dispatch.key", "audit.ship_key", "gateway.token")  # never shown
+SECRETS = ("search.key", "search.rerank_key", "github.token", "dispatch.key", "audit.ship_key", "gateway.token")  # never shown
 COMMAND_LINE = "command line"
 _KINDS = {bool: "boolean", int: "number", str: "text", tuple: "list"}
 _RESTART = ("serve.rate", "serve.at_once", "serve.operator_token_file", "otel.", "audit.ship")  # read once, at the start
@@ -106,10 +106,8 @@ def change(home: str, setting: Setting, text: str | None, where: str) -> None:
     from holdfast.store.atomic import open_folder
 
     value = None if text is None else config.parse_value(setting, text, where)
-    if value is not None and setting.name == "search.embedder":
-        from holdfast import embedders
-
-        embedders.open_embedders(value)  # rejects an unknown embedder, and loads nothing
+    if value is not None:
+        _check_model(setting.name, value)
     path = os.path.realpath(os.path.join(home, FILE_NAME))  # the file may be a link to the user's dotfiles
     folder = open_folder(home, (), create=True)
     assert folder is not None  # because of create=True
@@ -117,6 +115,18 @@ def change(home: str, setting: Setting, text: str | None, where: str) -> None:
         document = _load_document(path)
         _set_value(document, setting.name.split("."), value)
         _replace_file(path, document.as_string())
+
+
+def _check_model(name: str, value: Any) -> None:
+    """Raise ConfigError for an unknown embedder or reranker; load nothing."""
+    if name == "search.embedder":
+        from holdfast import embedders
+
+        embedders.open_embedders(value)
+    elif name == "search.reranker":
+        from holdfast.embedders import rerankers
+
+        rerankers.open_reranker(value)
 
 
 def _replace_file(path: str, text: str) -> None:

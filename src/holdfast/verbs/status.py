@@ -57,6 +57,8 @@ class Status(Record):
     turns: int | None = None
     embedder: str = "none"
     unusable: str = ""  # why the embedder cannot be loaded
+    reranker: str = "none"
+    reranker_unusable: str = ""  # why the reranker cannot be loaded
     waiting: int | None = None  # passages without vectors
     quarantined: int | None = None  # notes that this caller may see and that wait for a person's approval
     types: dict[str, int] = {}  # notes by type, in the counted scopes
@@ -108,6 +110,8 @@ def status(context: Context, brief: Brief, whole: bool = True) -> Status:
         turns=_count_turns(context, folders) if exists else 0,
         embedder=hide_password(context.config.embedder),
         unusable="; ".join([what for what, _ in available.find_missing_packages(context.config.embedder)]),
+        reranker=hide_password(context.config.reranker),
+        reranker_unusable="; ".join([what for what, _ in available.find_reranker_problems(context.config.reranker)]),
         waiting=(count_waiting(context) if exists else 0) if whole else None,
         quarantined=context.query(lambda: context.index.count_notes(visible, only=1)) if exists else 0,
         types=context.query(lambda: context.index.count_types(folders)) if exists else {},
@@ -134,6 +138,7 @@ def _disabled_status(context: Context, whole: bool) -> Status:
         briefing_chars=0,
         briefed=(),
         embedder=hide_password(context.config.embedder),
+        reranker=hide_password(context.config.reranker),
     )
 
 

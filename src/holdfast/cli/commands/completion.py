@@ -151,7 +151,7 @@ def _list_models(_: ParsedArguments) -> Words:
     return [(model.name, model.title) for model in MODELS]
 
 
-def _list_embedders(_: ParsedArguments) -> Words:
+def _list_testable_models(_: ParsedArguments) -> Words:
     from holdfast.embedders.known_models import BUNDLED_MODELS, MODELS
 
     return [(model.name, model.title) for model in (*BUNDLED_MODELS, *MODELS)]
@@ -183,7 +183,7 @@ _COMPLETIONS: dict[str, Callable[[ParsedArguments], Words]] = {  # by Arg.comple
     "clients": _list_clients,
     "shells": lambda _: [(shell, "completion script") for shell in SCRIPTS],
     "models": _list_models,
-    "embedders": _list_embedders,
+    "testable-models": _list_testable_models,
     "scaffolds": _list_scaffolds,
     "agents": _list_agents,
     "projects": _list_projects,

@@ -133,6 +133,10 @@ def resident(call: Invocation) -> int:
         problems = available.find_missing_packages(embedder) or available.check_endpoint(embedder, settings.embed_key)
         for problem, _ in problems:
             call.output.print_message(f"semantic search is off: {problem}", "yellow")
+        reranker = settings.reranker
+        problems = available.find_reranker_problems(reranker)
+        for problem, _ in problems or available.check_rerank_endpoint(reranker, settings.rerank_key):
+            call.output.print_message(f"reranking is off: {problem}", "yellow")
 
     Resident(settings.home, open_memory).serve(report_ready)
     return 0
@@ -176,7 +180,7 @@ def _print_status(output: Output, status: Status) -> None:
         *_format_amounts("index", (status.index_bytes, None), (status.passages, "passage"), (status.facts, "fact")),
         *_format_amounts("ledger", (status.ledger_bytes, None)),
         *_format_amounts("history", (status.sessions, "session"), (status.turns, "turn")),
-        ("embedder", _format_embedder(status)),
+        ("embedder", _format_embedder(status)), ("reranker", _format_reranker(status)),
         ("briefing", f"{status.briefing_chars:,} characters: {', '.join(status.briefed) or 'nothing'}"),
     ]  # fmt: skip
     rows += [("archived", line.replace(" archived", "", 1)) for line in status.archived]
@@ -203,6 +207,10 @@ def _format_embedder(status: Status) -> str:
     if status.waiting:
         return f"{status.embedder}, {format_count(status.waiting, 'passage')} without vectors yet"
     return status.embedder
+
+
+def _format_reranker(status: Status) -> str:
+    return f"{status.reranker}: {status.reranker_unusable}" if status.reranker_unusable else status.reranker
 
 
 def _format_scope(scope: ScopeStatus) -> tuple[str, ...]:

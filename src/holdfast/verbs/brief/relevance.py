@@ -89,16 +89,17 @@ def _match_by_meaning(context: Context, prompt: str, folders: tuple[str, ...], n
     result = recall.search(context, prompt, asked, limit=limit, now=None, mode="hybrid", explain=False)
     if result.mode != "hybrid" or result.threshold is None:
         return _match_by_words(context, prompt, folders, now)
-    usable = [one for one in result.found if one.part == "notes" and not one.quarantined]
+    found = result.found_with_first_scores()  # a reranker changes the order only
+    usable = [one for one in found if one.part == "notes" and not one.quarantined]
     notes = [Match("note", one.scope, one.name, one.score) for one in usable]
-    if notes and notes[0].score < result.threshold:
+    if notes and _best_score(notes) < result.threshold:
         notes = []
-    turns = [one for one in result.found if one.part == "transcripts" and one.score >= result.threshold]
+    turns = [one for one in found if one.part == "transcripts" and one.score >= result.threshold]
     notes = notes[:_NOTES_OF_GENERAL] if result.threshold >= _GENERAL else notes
     if not notes:
         return _choose(context, notes, turns, 0.0)
     unnamed = [one.score for one in usable if one.passage not in result.named]
-    top = max(unnamed, default=notes[0].score)  # a note that only has a name of the prompt is not the measure of the others
+    top = max(unnamed, default=_best_score(notes))  # a note that only has a name of the prompt is not the measure of the others
     return _choose(context, notes, turns, (_SHARE + _RISE * min(max(top - _SURE, 0.0), 0.5)) * top)
 
 
@@ -131,11 +132,15 @@ def _share_words(
 
 def _choose(context: Context, notes: list[Match], turns: list[FoundPassage], least: float) -> list[Match]:
     """Return the notes that score at least `least`, and the best turns if they score about as well as the best note."""
-    top = notes[0].score if notes else 0.0
+    top = _best_score(notes)
     kept = [one for one in notes if one.score >= least]
     best = _choose_turns(context, [turn for turn in turns if not kept or turn.score >= top - _TURN_MARGIN])
     first = 0 if best and best[0].score >= top else 1  # a turn that scores less comes second
     return [*kept[:first], *best, *kept[first:]]
+
+
+def _best_score(notes: list[Match]) -> float:
+    return max([note.score for note in notes], default=0.0)
 
 
 def _choose_turns(context: Context, turns: list[FoundPassage]) -> list[Match]:

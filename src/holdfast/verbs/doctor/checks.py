@@ -80,6 +80,7 @@ def _check_home(context: Context) -> list[Problem]:
             partial(_check_index_rows, context, fixes, scopes),
             partial(_check_ledger, context, fixes),
             partial(_check_embedder, context, fixes),
+            partial(_check_reranker, context, fixes),
             partial(secrets.problems, context),
             partial(_check_projects, context, fixes),
             partial(_check_facts, context, fixes, scopes),
@@ -111,8 +112,8 @@ def _check_postgres(context: Context) -> list[Problem]:
         problems += _check_index(context, fixes, scopes) + _check_marker(context, fixes)
         problems += _check_files(context, fixes, scopes) + _check_trees(context, fixes, scopes)
         problems += _check_index_rows(context, fixes, scopes) + _check_ledger(context, fixes)
-        problems += _check_embedder(context, fixes) + secrets.problems(context) + _check_facts(context, fixes, scopes)
-        problems += history.problems(context, scopes)
+        problems += _check_embedder(context, fixes) + _check_reranker(context, fixes) + secrets.problems(context)
+        problems += _check_facts(context, fixes, scopes) + history.problems(context, scopes)
     except HoldfastError as error:  # unreachable from the start, or since then
         store = f"{hide_password(config.store or '')} (tenant {config.tenant})"
         problems.append(Problem("store", f"the store cannot be read: {error.message}", error.fix, store))
@@ -392,10 +393,26 @@ def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
     """Report an embedder that cannot work. Vectors that lag behind are not a problem: `status` and answers say so."""
     config = context.config
     failures = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
-    use_default = fixes.holdfast("config search.embedder default")
-    if os.path.isdir(config.home) and find_setting_source(find_setting("search.embedder"), config.home) == "HOLDFAST_EMBEDDER":
-        use_default = f"unset HOLDFAST_EMBEDDER; {use_default}"  # the variable would override the setting
+    use_default = _fix_setting(context, fixes, "search.embedder", "default")
     return [Problem("embedder", what, fix or use_default) for what, fix in failures]
+
+
+def _check_reranker(context: Context, fixes: Fixes) -> list[Problem]:
+    """Report a reranker that cannot work."""
+    config = context.config
+    failures = available.find_reranker_problems(config.reranker)
+    failures = failures or available.check_rerank_endpoint(config.reranker, config.rerank_key)
+    use_none = _fix_setting(context, fixes, "search.reranker", "none")
+    return [Problem("reranker", what, fix or use_none) for what, fix in failures]
+
+
+def _fix_setting(context: Context, fixes: Fixes, name: str, value: str) -> str:
+    """Return the command that changes a setting, also where an environment variable overrides it."""
+    home, setting = context.config.home, find_setting(name)
+    fix = fixes.holdfast(f"config {name} {value}")
+    if os.path.isdir(home) and find_setting_source(setting, home) == setting.env:
+        return f"unset {setting.env}; {fix}"
+    return fix
 
 
 def _check_ledger(context: Context, fixes: Fixes) -> list[Problem]:
