@@ -196,34 +196,25 @@ class HybridSearch:
         positions = self._add_adjacent(outlines, candidates[chosen], filter)
         until = outlines.find_next_end(np.concatenate([candidates, positions]))
         pool = self._make_pool(outlines, positions)
-        added = pool.ids[len(chosen) :].tolist()
-        signals_by_query = []
-        for one, found in zip(queries, compared, strict=True):
-            found_added = self._compare(one, models, added) if added else {}
-            cosines = {role: _join_chosen(found[role], chosen, found_added.get(role)) for role in found}
-            signals_by_query.append(self._compute_signals(one, pool, cosines, models))
-        signals = signals_by_query[0]
+        all_signals = [
+            self._compute_signals(one, pool, self._extend(one, models, found, chosen, pool), models)
+            for one, found in zip(queries, compared, strict=True)
+        ]
+        signals = all_signals[0]
         signals["fact"] = np.array([facts.get(id, 0.0) for id in pool.ids.tolist()])
         signals["name"] = self._find_rare_names(query, pool)
-        score, *part_scores = [scoring.total_scores(pool, one, models, semantic) for one in signals_by_query]
+        score, *part_scores = [scoring.total_scores(pool, one, models, semantic) for one in all_signals]
         has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
         above_minimum = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
         if not semantic:  # ranked lower, not removed
             score = scoring.adjust(pool, score, signals, part_scores, asks_for_many(query.asked))
         ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
-        best = ranked[: max(2 * limit, _MIN_RESULTS)]
-        positions_by_id = dict(zip(pool.ids[best].tolist(), best.tolist(), strict=True))
-        passages = self._read_passages(outlines, positions_by_id, filter)
-        results = [
-            passages[id].replace(score=float(score[position])) for id, position in positions_by_id.items() if id in passages
-        ]
-        explained = positions_by_id if explain else {}
-        explanations = {id: scoring.explain(pool, signals, models, position, semantic) for id, position in explained.items()}
-        result = SearchResult(
-            found=results, mode=mode, why=explanations, threshold=threshold,
-            named=frozenset(pool.ids[signals["name"] > 0].tolist()),
-        )  # fmt: skip
-        return _CachedResult(result, filter.now, until)
+        best = ranked[: max(2 * limit, _MIN_RESULTS)].tolist()
+        passages = self._read_passages(outlines, pool.ids[best].tolist(), filter)
+        found = [passages[id].replace(score=float(score[at])) for at in best if (id := int(pool.ids[at])) in passages]
+        why = {int(pool.ids[at]): scoring.explain(pool, signals, models, at, semantic) for at in best} if explain else {}
+        named = frozenset(pool.ids[signals["name"] > 0].tolist())
+        return _CachedResult(SearchResult(found, mode, why=why, threshold=threshold, named=named), filter.now, until)
 
     # --- what is cached while the content of the index is the same ------------------------------------------------------------
 
@@ -336,6 +327,14 @@ class HybridSearch:
             role: vectors.cosines_of(question.model, query.folder_ids, passages, question.vector)
             for role, question in _used_vectors(query, models).items()
         }
+
+    def _extend(
+        self, query: _Query, models: str, found: dict[str, FoundCosines], chosen: NDArray[Any], pool: CandidatePool
+    ) -> dict[str, FoundCosines]:
+        """Return the similarities of the chosen candidates, and of the turns that were added after them."""
+        added = pool.ids[len(chosen) :].tolist()
+        found_added = self._compare(query, models, added) if added else {}
+        return {role: _join_chosen(found[role], chosen, found_added.get(role)) for role in found}
 
     def _add_adjacent(self, outlines: Outlines, positions: NDArray[Any], filter: SearchFilter) -> NDArray[Any]:
         """Add the turns before and after those of people, who answer each other."""
