@@ -15,6 +15,7 @@ from holdfast.index import sqlite
 from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import FoundCosines
 from holdfast.search import candidates, hybrid, scoring, vectorize
+from holdfast.search.signals import SIGNALS
 from holdfast.sqlite import Database
 
 pytestmark = pytest.mark.xdist_group("models")  # they are loaded once per process
@@ -323,6 +324,11 @@ def test_what_the_signals_added_makes_the_score(notes):
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_signal_has_a_description():
+    names = {name for rows in scoring.WEIGHTS.values() for weights in rows.values() for name in weights}
+    assert names | set(scoring.ADJUSTMENTS) <= set(SIGNALS)
 
 
 def test_one_kind_alone(notes):
