@@ -1,7 +1,8 @@
 """Score candidates: signals of what a passage says, who said it, when and what it means, added up with fixed weights. Pure.
 
-The weights for turns were fitted on one half of public conversations and checked on the other. The weights for long texts
-were chosen on both halves; those for notes and the scale between kinds were set by hand. They are round numbers on purpose.
+The weights for turns were fitted on one half of public conversations and checked on the other; five of those for chats with an
+assistant, the weights for long texts and for notes, and the scale between kinds were set by hand. They are round numbers on
+purpose.
 Figures: docs/adr/0013-rank-by-a-weighted-sum-of-signals.md
 """
 
@@ -48,9 +49,9 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
     "chat": {
         "all": {
-            "bmd": 0.1, "big": 0.15, "date": 0.05, "near": 0.6, "ru": 0.15, "num": 0.05, "when": 0.1, "first": 0.1,
-            "loglen": -0.05, "direct": 0.45, "soft": 0.2, "soft_sm": 0.2, "d_static": 0.3, "c_sentence": 0.4,
-            "c_sentence_sm": 0.25, "c_sentence_ra": 0.4, "small": -0.3, "name": 0.2,
+            "bmd": 0.1, "big": 0.15, "date": 0.2, "near": 0.6, "ru": 0.2, "num": 0.05, "when": 0.15, "first": 0.1,
+            "loglen": -0.05, "direct": 0.45, "soft": 0.2, "soft_sm": 0.2, "c_static": 0.15, "d_static": 0.3,
+            "c_sentence": 0.4, "c_sentence_sm": 0.25, "c_sentence_ra": 0.4, "small": -0.3, "name": 0.2,
         },
         "static": {
             "bmd": 0.15, "bms": 0.2, "big": 0.1, "date": 0.35, "near": 0.1, "ru": 0.2, "ra": 0.1, "num": 0.1, "when": 0.15,
