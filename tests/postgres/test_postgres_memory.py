@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import postgres_server
 import psycopg
 import pytest
 from tiers import tiered
 
-from holdfast import Memory
+from holdfast import Memory, postgres
 from holdfast.config import load
 from holdfast.context.sync import PARTS
 from holdfast.formats import transcript
@@ -433,3 +434,19 @@ def test_a_writer_between_its_two_steps_does_not_catalogue_what_was_purged_meanw
     slow.store(SECRET, key="vault")
     left = all_texts(postgres_url)
     assert [name for name, text in left.items() if "herring" in text or SECRET.encode().hex() in text] == []
+
+
+def test_an_upgrade_embeds_every_passage_again(open_hosted, postgres_url, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_EMBEDDER", "default")
+    hosted = open_hosted(embedder="default")
+    migration = Path(postgres.__file__).parent / "migrations" / "0015_openings.sql"
+    turns = [{"role": "user", "text": "my battery is empty"}, {"role": "assistant", "text": "dim the screen"}]
+    hosted.log(turns, session="one")
+    hosted.embed()
+    before = [(hit.text, hit.score) for hit in hosted.recall("what did you say about the display")]
+    with psycopg.connect(postgres_url) as db:
+        db.execute(migration.read_text())
+    waiting = hosted.recall("what did you say about the display", mode="hybrid")
+    hosted.embed()
+    after = [(hit.text, hit.score) for hit in hosted.recall("what did you say about the display")]
+    assert len(waiting) and after == before and len(after) == 2

@@ -15,6 +15,7 @@ from holdfast.index import sqlite
 from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import FoundCosines
 from holdfast.search import candidates, hybrid, scoring, vectorize
+from holdfast.search.question import to_first_person
 from holdfast.search.signals import SIGNALS
 from holdfast.sqlite import Database
 
@@ -572,7 +573,7 @@ def test_a_file_that_is_not_utf8_is_found(notes, home):
 def test_names_with_odd_signs_are_only_names(talk):
     talk.log([{"speaker": "A.* (x)", "text": "I like tea"}], session="four")
     assert talk.recall("What does A.* (x) like?")[0] is not None
-    assert hybrid._to_first_person("What is A.* (x)'s tea?", ["A.* (x)"])
+    assert to_first_person("What is A.* (x)'s tea?", ["A.* (x)"])
 
 
 def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monkeypatch):

@@ -6,6 +6,7 @@ bert-base-uncased, which needs no further package) and `languages` ("all", or "e
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 
@@ -65,8 +66,10 @@ class CrossEncoder:
         found = []
         for passage in passages:
             ids, types = split_pair(question, passage)
-            logit = session.rows(np.array([ids], np.int64), np.array([types], np.int64))
-            found.append(logit_to_relevance(float(logit[0, 0])))
+            logit = float(session.rows(np.array([ids], np.int64), np.array([types], np.int64))[0, 0])
+            if not math.isfinite(logit):
+                raise Damaged(f"{self.folder} gives a score that is not a finite number", _HINT)
+            found.append(logit_to_relevance(logit))
         return found
 
     def _read_settings(self) -> dict[str, str]:
@@ -90,7 +93,7 @@ class CrossEncoder:
         return session
 
     def _load_tokenizer(self) -> SplitPair:
-        """Return the function that turns question and passage into token ids."""
+        """Return the function that turns question and passage into token ids; tokenizer.json cuts the longer of them first."""
         if not self.has_tokenizer_file:
             return split_pair
         tokenizer = load_tokenizer(os.path.join(self.folder, "tokenizer.json"), _PAIR_TOKENS)

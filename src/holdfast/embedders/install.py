@@ -106,7 +106,8 @@ def _download(source: Source, temp: str) -> str:
     package = os.path.join(temp, "package")
     os.mkdir(package)
     program = _find_npm(source) if source.registry == "npm" else _find_pip(source)
-    environment = {**config.copy_environment(), "TMPDIR": temp}  # so that an interrupted download is removed, too
+    environment = {name: value for name, value in config.copy_environment().items() if not name.startswith("HOLDFAST_")}
+    environment["TMPDIR"] = temp  # so that an interrupted download is removed, too
     done = subprocess.run(program, cwd=package, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     found = sorted(os.listdir(package))
     if done.returncode != 0 or len(found) != 1:

@@ -32,7 +32,6 @@ class ModelServer:
     path = ""  # of the requests, added to that of the setting, such as "/embeddings"
     key_variable = ""  # the environment variable of the key
     fix = ""  # what to do if the server fails
-    longest_pause = LONGEST_PAUSE
 
     def __init__(self, model: str, url: str, *, key: str | None, seconds: float, tries: int | None = None) -> None:
         self._url = self._complete_url(url)
@@ -53,7 +52,7 @@ class ModelServer:
         """Return the body of an answer with status 200; retry what may be temporary."""
         body, reason = json.dumps(request).encode(), ""
         for attempt in range(1, self._tries + 1):
-            pause = min(FIRST_PAUSE * 2 ** (attempt - 1), self.longest_pause)
+            pause = min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
             try:
                 status, wait, data = self._post_once(body)
             except RequestFailed as error:
@@ -64,7 +63,7 @@ class ModelServer:
                 reason = f"status {status}"
                 if status not in RETRY_STATUSES:
                     raise self._error(reason, self._status_hint(status))
-                pause = pause if wait is None else min(wait, self.longest_pause)
+                pause = pause if wait is None else min(wait, LONGEST_PAUSE)
             if attempt < self._tries:
                 time.sleep(pause)
         raise self._error(reason if self._tries == 1 else f"{reason}, {self._tries} times")
@@ -100,7 +99,10 @@ def split_address(setting: str, example: str) -> tuple[str, str]:
 
 def is_number(value: Any) -> bool:
     """Return whether a value of an answer is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer that is too large for a float
+        return False
 
 
 def _retry_seconds(header: str | None) -> float | None:

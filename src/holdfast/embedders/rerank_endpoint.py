@@ -11,16 +11,15 @@ import json
 from holdfast.embedders.model_server import ModelServer, is_number, split_address
 from holdfast.embedders.rerankers import logit_to_relevance
 
-_SECONDS = 10.0  # a question waits for the answer
-_TRIES = 2
+_SECONDS = 5.0  # a question waits for the answer
+_TRIES = 1
 
 
 class RerankEndpoint(ModelServer):
-    """Request the relevance of passages, with a time limit and one retry, and check every answer."""
+    """Request the relevance of passages once, with a time limit, and check the answer."""
 
     title, path, key_variable = "the rerank endpoint", "/rerank", "HOLDFAST_RERANK_KEY"
     fix = "Check that the endpoint runs and knows the model, or set another reranker"
-    longest_pause = 1.0
     english_only = False
 
     @classmethod

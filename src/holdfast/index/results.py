@@ -416,14 +416,14 @@ class SearchResult(Record):
     threshold: float | None = None  # a passage with a lower score is weak; None: the words of the question decide
     weak: frozenset[int] = frozenset()  # passages that probably do not answer
     named: frozenset[int] = frozenset()  # passages that have a rare name of the question
-    first_scores: dict[int, float] = {}  # of the passages that were reranked: their scores before
+    first_scores: dict[int, float] = {}  # scores before passages were put in another order, by a reranker for example
 
     def first_score(self, passage: FoundPassage) -> float:
-        """Return the score of a passage before reranking, to which thresholds were fitted."""
+        """Return the score of a passage before it was put in another order: thresholds were fitted to it."""
         return self.first_scores.get(passage.passage, passage.score)
 
     def found_with_first_scores(self) -> list[FoundPassage]:
-        """Return the passages in their order, with their scores before reranking."""
+        """Return the passages in their order, with their first scores."""
         if not self.first_scores:
             return self.found
         return [passage.replace(score=self.first_score(passage)) for passage in self.found]
@@ -487,8 +487,9 @@ def decode_source(column: str) -> Source:
     """Return the source that `encode_source` encoded."""
     if not column:
         return Source("user")
-    if column in _sources:
-        return _sources[column]
+    known = _sources.get(column)
+    if known is not None:
+        return known
     if len(_sources) > _MAX_SOURCES:
         _sources.clear()
     source = _sources[column] = _decode_source(column)

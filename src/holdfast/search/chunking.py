@@ -14,7 +14,7 @@ _SENTENCE_WORDS = 60  # words of a sentence that are embedded
 _MAX_SENTENCES = 40  # sentences of one turn
 _OPENING_WORDS = 45  # words that show what a message of an assistant is about
 _BOUNDARY = pattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
-_IMAGE = pattern(r"(?i)\[image:\s*(?:an? (?:photo|photography|picture|image) of )?([^\]\n]*)\]")
+_IMAGE = pattern(r"(?i)\[image:\s{0,9}(?:an? (?:photo|photography|picture|image) of )?([^\[\]\n]*)\]")
 _FIRST_PERSON = pattern(r"(?i)\b(?:i|i'm|i've|i'd|i'll|my|mine|myself|me|we|we're|we've|our|us)\b")
 _SECOND_PERSON = pattern(r"(?i)\b(?:you|your|you're|you'll|you've|yourself|yours)\b")
 _LIST_ITEM = pattern(r"\s*(?:[-*•#|>]|\d+[.)])")

@@ -20,7 +20,7 @@ from holdfast.index.results import SearchResult, keyword_result
 from holdfast.index.vectors import FoundCosines
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
-from holdfast.search.question import asks_for_many, find_parts, find_subject
+from holdfast.search.question import asks_for_many, find_parts, find_subject, to_first_person
 from holdfast.search.rerank import Reranking
 from holdfast.search.vectorize import Vectorizer, piece_tokens
 
@@ -135,8 +135,7 @@ class HybridSearch:
         asked, text = text, find_subject(text) or text
         people = self._find_people(text, filter) if self.vectorizer.by_role else []
         folders = self._index.find_folders(filter)
-        spoken = _to_first_person(text, people)
-        vectors = self.vectorizer.embed_question(spoken, [folder.id for folder in folders])
+        vectors = self.vectorizer.embed_question(to_first_person(text, people), [folder.id for folder in folders])
         models = _usable_models(vectors)
         reason = self._degraded_reason(waiting)
         if models == "none":
@@ -147,7 +146,7 @@ class HybridSearch:
         cached: _CachedResult | None = None if explain else self._results.get(key)
         if cached is None or not cached.since <= filter.now < cached.until:
             query = self._make_query(asked, text, vectors, filter, folders, people, now)
-            threshold = 0.0 if mode == "semantic" else self.vectorizer.compute_threshold(text, spoken, vectors)
+            threshold = 0.0 if mode == "semantic" else self.vectorizer.compute_threshold(asked, people, vectors)
             cached = self._rank(query, limit=limit, mode=mode, explain=explain, models=models, facts=facts, threshold=threshold)
             if self._content is not None and not explain and not self.vectorizer.failed:  # callers may change an explanation
                 self._results.put(key, cached)
@@ -168,7 +167,7 @@ class HybridSearch:
         parts = []
         for text in find_parts(query.text):
             people = [name for name in query.people if name.casefold() in text.casefold()]
-            vectors = self.vectorizer.embed_question(_to_first_person(text, people), query.folder_ids)
+            vectors = self.vectorizer.embed_question(to_first_person(text, people), query.folder_ids)
             if vectors.keys() == query.vectors.keys():
                 parts.append(self._make_query(text, text, vectors, query.filter, query.folders, people, query.now))
         return parts
@@ -206,15 +205,20 @@ class HybridSearch:
         score, *part_scores = [scoring.total_scores(pool, one, models, semantic) for one in all_signals]
         has_words = (signals["bmd"] > 0) | (signals["bmw"] > 0) | (signals["fact"] > 0)
         above_minimum = np.flatnonzero((score >= scoring.min_scores(pool)) | (has_words & (not semantic)))
+        first_score = score
         if not semantic:  # ranked lower, not removed
-            score = scoring.adjust(pool, score, signals, part_scores, asks_for_many(query.asked))
+            first_score = score + scoring.ADJUSTMENTS["later"] * signals["later"]
+            score = scoring.order_by_question(pool, first_score, signals, part_scores, asks_for_many(query.asked))
         ranked = above_minimum[np.lexsort((pool.ids[above_minimum], -score[above_minimum]))]
         best = ranked[: max(2 * limit, _MIN_RESULTS)].tolist()
         passages = self._read_passages(outlines, pool.ids[best].tolist(), filter)
         found = [passages[id].replace(score=float(score[at])) for at in best if (id := int(pool.ids[at])) in passages]
         why = {int(pool.ids[at]): scoring.explain(pool, signals, models, at, semantic) for at in best} if explain else {}
-        named = frozenset(pool.ids[signals["name"] > 0].tolist())
-        return _CachedResult(SearchResult(found, mode, why=why, threshold=threshold, named=named), filter.now, until)
+        result = SearchResult(
+            found=found, mode=mode, why=why, threshold=threshold, named=frozenset(pool.ids[signals["name"] > 0].tolist()),
+            first_scores={} if score is first_score else {int(pool.ids[at]): float(first_score[at]) for at in best},
+        )  # fmt: skip
+        return _CachedResult(result, filter.now, until)
 
     # --- what is cached while the content of the index is the same ------------------------------------------------------------
 
@@ -423,11 +427,19 @@ class HybridSearch:
         for passage, marks, tokens in self._index.read_pieces(uncached) if uncached else ():
             pieces.setdefault(passage, []).append((marks, tokens))
         uncut = [id for id in uncached if id not in pieces]  # they wait for vectors
+        names = self._read_names(outlines, positions, uncut) if uncut else {}
         for text in self._index.read_texts(uncut) if uncut else ():
-            cut = enumerate(chunking.cut(text.text, text.speaker or ""))
+            cut = enumerate(chunking.cut(text.text, text.speaker or "", names.get(text.id, ())))
             pieces[text.id] = [(piece.marks, piece_tokens(text.names, piece, text.speaker, number)) for number, piece in cut]
         vocabulary.add(pieces)
         return CandidatePool(outlines, positions, vocabulary)
+
+    def _read_names(self, outlines: Outlines, positions: NDArray[Any], ids: list[int]) -> dict[int, tuple[str, ...]]:
+        """Return, for these passages, the names of the people who speak in their transcripts."""
+        transcripts = {id: doc for id, doc, is_turn in outlines.take(positions)[:, [0, 4, 6]].tolist() if is_turn}
+        wanted = {id: transcripts[id] for id in ids if id in transcripts}
+        names = {doc: self.vectorizer.read_person_names(doc) for doc in set(wanted.values())}
+        return {id: names[doc] for id, doc in wanted.items()}
 
     def _open_vocabulary(self) -> Vocabulary:
         """Return the cache of terms and passages, a new one for another index."""
@@ -482,16 +494,6 @@ def _usable_models(vectors: QueryVectors) -> str:
     if "static" not in vectors:
         return "none"
     return "all" if "sentence" in vectors else "static"
-
-
-def _to_first_person(query: str, names: list[str]) -> str:
-    """Return the query as the named person would say it: turns do not name their own speaker."""
-    import re
-
-    for name in sorted(names, key=len, reverse=True):
-        query = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", query, flags=re.IGNORECASE)
-        query = re.sub(rf"\b{re.escape(name)}\b", "I", query, flags=re.IGNORECASE)
-    return " ".join(query.split())
 
 
 def _join_chosen(found: FoundCosines, chosen: NDArray[Any], added: FoundCosines | None) -> FoundCosines:

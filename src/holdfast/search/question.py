@@ -45,8 +45,8 @@ _ABOUT_PAST = pattern(
 
 # A question about a whole subject, and the words around the name of the subject.
 _OVERVIEW = pattern(
-    r"(?i)\bsummar(?:y|ies|i[sz]e)\b|\border (?:in which|that) (?:i|we|you|the|my)\b|\bin (?:what|which) order\b"
-    r"|\blist .{0,20}\border\b|\b(?:timeline|overview) of\b|\beverything (?:about|we|i|you|that|on)\b|\bchronological"
+    r"(?i)\bsummar(?:y|ies|i[sz]e)\b|\border in which (?:i|we|you)\b|\bin (?:what|which) order\b|\bin chronological order\b"
+    r"|\blist in order\b|\b(?:timeline|overview) of\b|\beverything (?:about|we|i|you|that|on)\b"
     r"|\bhow (?:has|have|did) .{1,60}\b(?:evolved?|developed?|progress(?:ed)?|change[sd]?) (?:over|through|across|since)\b"
 )
 _ASK = r"list|walk me through|give me|provide|show me|tell me|summari[sz]e|describe|explain|recap|outline"
@@ -57,15 +57,15 @@ _AROUND_SUBJECT = tuple(
         r"\bmention only\b.*$",
         rf"^\s*(?:(?:can|could|would|will) you )?(?:please )?(?:{_ASK})\b",
         r"^\s*(?:a|an|the)?\s*(?:(?:clear|comprehensive|complete|detailed|brief|short|full|quick) )*"
-        r"(?:summary|overview|timeline|recap|list|history|order|chronology)\b(?: of)?",
-        r"\bin (?:chronological |what |which )?order\b|\b(?:the )?order (?:in which|that|of)\b",
-        r"^\s*(?:of )?(?:how|what|in which|everything)\b",
-        rf"\b(?:that )?(?:i|we)(?:'ve| have)? (?:first )?(?:{_SPEAK})\b",
+        r"(?:summary|overview|timeline|recap|history)\b(?: of)?",
+        r"\bin (?:chronological |what |which )order\b|\bin order[,?.]*\s*$|^\s*in order\b|\b(?:the )?order in which\b",
+        r"^\s*(?:of )?(?:how|what|everything(?: about)?)\b",
+        rf"\b(?:that |did )?(?:i|we)(?:'ve| have)? (?:first )?(?:{_SPEAK}|discuss|talk about|mention|bring up)\b",
         r"\b(?:different|various) (?:aspects|concepts|ways|topics|things|parts)(?: of| related to| about)?\b",
         r"\b(?:throughout|through|across|in|over|during) (?:all )?(?:our|my|the|these) (?:\w+ )?"
         r"(?:conversation|discussion|chat|session|message)s?\b",
         r"\bover (?:time|the (?:past|last) (?:few )?\w+)\b|\bso far\b",
-        r"\b(?:(?:has|have|had) )?(?:progress|develop|evolv|chang)(?:ed|e)?\b",
+        r"\b(?:has|have|had) (?:progress|develop|evolv|chang)ed\b|\b(?:progress|develop|evolv|chang)ed\s*[,?.]*\s*$",
     )
 )
 
@@ -76,7 +76,7 @@ _TWO_THINGS = (
         r"(?i)\b(?:first|last|earlier|later|more|faster|sooner|older|better|cheaper|longer|recently)\b[^,:]*[,:] (.+?),? or "
         r"(.+)$"
     ),
-    pattern(r"(?i)^(.+?),? (?:when|before|after|since|until) (?:i|we) (.+)$"),
+    pattern(r"(?i)^(how (?:many|much|long|old)\b.+?),? (?:when|before|after|since|until) (?:i|we) (.+)$"),
 )
 _DURATION = pattern(r"(?i)^how (?:many|much|long|old) (?:(?:\w+s|ago|ever|time|had|have|has|did|do|does|was|were|passed) )*")
 _MIN_PART_WORDS, _MAX_CHARS = 2, 500  # of a part, and of a question
@@ -127,6 +127,16 @@ def find_subject(text: str) -> str:
         subject = around.sub(" ", subject)
     subject = _strip(subject)
     return subject if len(subject.split()) >= _MIN_PART_WORDS else ""
+
+
+def to_first_person(text: str, names: list[str]) -> str:
+    """Return a question as the named person would say it: turns do not name their own speaker."""
+    import re
+
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", text, flags=re.IGNORECASE)
+        text = re.sub(rf"\b{re.escape(name)}\b", "I", text, flags=re.IGNORECASE)
+    return " ".join(text.split())
 
 
 def find_parts(text: str) -> list[str]:

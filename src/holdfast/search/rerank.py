@@ -8,6 +8,7 @@ docs/adr/0046-rerank-the-best-passages.md has the figures.
 from __future__ import annotations
 
 import time
+from _thread import allocate_lock
 from hashlib import sha256
 
 from holdfast.embedders.rerankers import NONE, open_reranker
@@ -37,6 +38,7 @@ class Reranking:
         self._is_set = setting.strip().lower() != NONE
         self._reranker: Reranker | None = None  # opened with the first question
         self._failed, self._retry_at = "", 0.0  # why it could not be used, and when it is tried again
+        self._retrying = allocate_lock()  # held by the one question that tries it again
         self._cache: dict[bytes, Relevance] = {}  # threads use it without a lock, by single operations
 
     def read_texts(self, index: Index, result: SearchResult) -> list[str]:
@@ -61,14 +63,25 @@ class Reranking:
         return _add_relevance(result, relevance, explain) if any(one is not None for one in relevance) else result
 
     def _judge(self, question: str, texts: list[str]) -> Relevance | None:
-        """Return how well each text answers the question; None until a reranker that failed is tried again."""
-        if self._failed and time.monotonic() < self._retry_at:
+        """Return how well each text answers the question; None until a reranker that failed is tried again.
+
+        Only one question at a time tries it again, so that an endpoint that is down does not keep all threads waiting.
+        """
+        if not self._failed:
+            return self._judge_now(question, texts)
+        if time.monotonic() < self._retry_at or not self._retrying.acquire(blocking=False):
             return None
-        if self._reranker is None:
-            self._reranker = open_reranker(self._setting, key=self._key)
-        relevance = self._judge_cached(self._reranker, question, texts) if self._reranker is not None else []
+        try:
+            relevance = self._judge_now(question, texts)
+        finally:
+            self._retrying.release()
         self._failed = ""
         return relevance
+
+    def _judge_now(self, question: str, texts: list[str]) -> Relevance:
+        if self._reranker is None:
+            self._reranker = open_reranker(self._setting, key=self._key)
+        return self._judge_cached(self._reranker, question, texts) if self._reranker is not None else []
 
     def _judge_cached(self, reranker: Reranker, question: str, texts: list[str]) -> Relevance:
         key = sha256(repr((question, texts)).encode()).digest()  # no text stays in memory after it was purged
@@ -114,7 +127,7 @@ def _add_relevance(result: SearchResult, relevance: Relevance, explain: bool) ->
     raised = [passage.replace(score=passage.score + WEIGHT * values[passage.passage]) for passage in first]
     raised.sort(key=lambda passage: -passage.score)  # stable: equal scores stay in their order
     why = _explain(result.why, values) if explain else result.why
-    first_scores = {passage.passage: passage.score for passage in first}
+    first_scores = {passage.passage: passage.score for passage in first} | result.first_scores
     return result.replace(found=[*raised, *rest], why=why, first_scores=first_scores)
 
 

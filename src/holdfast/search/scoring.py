@@ -188,15 +188,15 @@ def total_scores(pool: CandidatePool, signals: Mapping[str, Array], models: str,
     return score
 
 
-def adjust(
-    pool: CandidatePool, score: Array, signals: dict[str, Array], part_scores: list[Array], asks_for_many: bool
+def order_by_question(
+    pool: CandidatePool, score: Array, signals: dict[str, Array], part_scores: list[Array], is_spread: bool
 ) -> Array:
-    """Return the scores with the adjustments for all kinds; `part_scores` are those for the parts of the question."""
+    """Return the scores in whose order the candidates answer a question that compares two things, or whose answer is spread
+    over sessions; `part_scores` are those for the two things."""
     if part_scores:
         signals["part"] = np.max(part_scores, axis=0) - score
         score = score + ADJUSTMENTS["part"] * signals["part"]
-    score = score + ADJUSTMENTS["later"] * signals["later"]
-    if asks_for_many:
+    if is_spread:
         signals["repeat"] = np.minimum(_rank_in_sessions(pool, score), _MAX_REPEATS)
         score = score + ADJUSTMENTS["repeat"] * signals["repeat"]
     return score

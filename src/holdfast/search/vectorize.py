@@ -18,6 +18,7 @@ from holdfast.index import tokenizer
 from holdfast.index.vectors import PIECES, Model, WaitingPassage
 from holdfast.models import Progress
 from holdfast.search import abstention, chunking
+from holdfast.search.question import to_first_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,27 +132,32 @@ class Vectorizer:
         self.older = tuple(dict.fromkeys(older))
         return vectors
 
-    def compute_threshold(self, question: str, spoken: str, vectors: dict[str, QuestionVector]) -> float | None:
+    def compute_threshold(self, question: str, people: list[str], vectors: dict[str, QuestionVector]) -> float | None:
         """Return the score that a strong hit must reach; None where no model can tell, so that words must.
 
-        `spoken` is the question as it was embedded. The sentence model judges English; for other languages the multilingual
-        model embeds the question if it did not already.
+        The sentence model judges English; for other languages the multilingual model embeds the question if it did not
+        already. `vectors` are those of the search, which may be of the subject of the question only.
         """
-        usable = {role: self.by_role.get(role) for role in ("multi", "sentence")}
-        for role, embedder in usable.items():
+        spoken = to_first_person(question, people)
+        for role in ("multi", "sentence"):
+            embedder = self.by_role.get(role)
             if embedder is None or role not in vectors or vectors[role].model.name != embedder.name:
                 continue
             if abstention.can_judge(embedder.setting, question):
-                return abstention.threshold(question, self._measure_likeness(embedder, vectors[role].vector), embedder.setting)
-        multi = usable["multi"]
+                return self._judge(role, embedder, question, spoken)
+        multi = self.by_role.get("multi")
         if multi is None or "sentence" not in vectors or "multi" in self.failed or self._waiting.get("multi") != 0:
             return None
+        return self._judge("multi", multi, question, spoken)
+
+    def _judge(self, role: str, embedder: Embedder, question: str, spoken: str) -> float | None:
+        """Return the score that a strong hit must reach, by one model; None if the model fails."""
         try:
-            likeness = self._measure_likeness(multi, self._embed_cached(multi, spoken))
+            vector = self._embed_cached(embedder, spoken)
         except (Trouble, ConfigError) as error:
-            self._record_failure("multi", error)
+            self._record_failure(role, error)
             return None
-        return abstention.threshold(question, likeness, multi.setting)
+        return abstention.threshold(question, self._measure_likeness(embedder, vector), embedder.setting)
 
     def _measure_likeness(self, embedder: Embedder, vector: NDArray[Any]) -> float:
         """Return how much a question is like a general request."""
@@ -344,7 +350,7 @@ class Vectorizer:
             self._background.release()
 
     def _embed(self, model: Model, embedder: Embedder, limit: int, progress: Progress) -> int:
-        """Embed up to `most` waiting passages; return how many were embedded."""
+        """Embed up to `limit` waiting passages; return how many were embedded."""
         done, role = 0, model.role
         speakers: dict[int, tuple[str, ...]] = {}
         batch = _BATCH_PASSAGES if role != "static" else 32 * _BATCH_PASSAGES
@@ -359,6 +365,11 @@ class Vectorizer:
             progress.step(len(rows))
         return done
 
+    def read_person_names(self, transcript: int) -> tuple[str, ...]:
+        """Return the names of the people who speak in a transcript, longest first."""
+        names = [name for name in self._index.vectors.find_speakers(transcript) if name.casefold() not in chunking.NAMELESS]
+        return tuple(sorted(names, key=len, reverse=True))
+
     def _make_units(
         self, rows: list[WaitingPassage], role: str, speakers: dict[int, tuple[str, ...]]
     ) -> tuple[list[str], list[tuple[int, int]], list[dict[str, object]]]:
@@ -368,7 +379,7 @@ class Vectorizer:
         pieces: list[dict[str, object]] = []
         for row in rows:
             if row.speaker and row.doc not in speakers:
-                speakers[row.doc] = _person_names(self._index.vectors.find_speakers(row.doc))
+                speakers[row.doc] = self.read_person_names(row.doc)
             pieces_of_text = chunking.cut(row.text, row.speaker or "", speakers.get(row.doc, ()))
             for number, piece in enumerate(pieces_of_text):
                 texts = _select_texts(role, piece, row, number)
@@ -415,7 +426,3 @@ def _select_texts(role: str, piece: chunking.Piece, row: WaitingPassage, number:
         return [chunking.find_opening(piece.text)] if number == 0 else []
     apart = bool(piece.marks & chunking.PEOPLE) or (not row.speaker and len(row.text.split()) <= chunking.PIECE_WORDS)
     return list(piece.units) if apart else []
-
-
-def _person_names(speakers: list[str]) -> tuple[str, ...]:
-    return tuple(sorted([name for name in speakers if name.casefold() not in chunking.NAMELESS], key=len, reverse=True))
