@@ -348,7 +348,7 @@ class Database:
 
 
 class PinnedContent:
-    """A block in which one thread looks only once whether the content changed: what it reads may be a moment newer."""
+    """A block in which one thread reads the content version once; what it reads may be newer than the version, never older."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

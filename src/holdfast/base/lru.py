@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class LruCache:
-    """At most `size` values by key. It has no lock."""
+    """At most `size` values by key. Callers hold a lock."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -1,1 +1,1 @@
-"""Retrieval: candidates by keyword, meaning, facts and time, then scoring and ordering."""
+"""Retrieval: candidates by keyword, meaning, facts and time, then scoring, ordering and reranking."""

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 MIN_SCORE = 0.02  # hybrid score below which a hit is weak, whatever was asked
-_LINES = {"use": (2.2, 0.7), "minilm": (2.0, 0.42)}  # by model: slope and offset of how the threshold rises with the
-# question's likeness to a general request,
-_OURS_REDUCTION = 0.5  # and how much lower it is for a question about what "we" do
+# By model: slope and offset of the threshold, which rises with the question's likeness to a general request.
+_THRESHOLD_LINES = {"use": (2.2, 0.7), "minilm": (2.0, 0.42)}
+_OURS_REDUCTION = 0.5  # of the threshold for a question about what "we" do
 
 # By words alone: a match counts by the weight of the words it shares with the prompt, against the form of the prompt.
 _WORD = 0.35
@@ -68,7 +68,7 @@ _PUNCTUATION = ".,;:!?\"'()[]{}`"
 
 def threshold(question: str, likeness: float, model: str) -> float:
     """Return the hybrid score that a strong hit must reach, given a question's likeness to general requests by a model."""
-    slope, offset = _LINES[model]
+    slope, offset = _THRESHOLD_LINES[model]
     return max(slope * likeness - offset - _OURS_REDUCTION * Wording(question).ours, MIN_SCORE)
 
 

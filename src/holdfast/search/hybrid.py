@@ -81,7 +81,7 @@ class _Query(Record):
 
 
 class _CachedResult(Record):
-    """The result of a search, and from when until when it is the same while the content of the index is."""
+    """The result of a search, and the period in which it is valid while the content of the index does not change."""
 
     result: SearchResult
     since: str
