@@ -37,13 +37,12 @@ if TYPE_CHECKING:
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {
-            "bmd": -0.25, "bmw": 0.35, "bms": 0.15, "spk": 0.25, "date": 0.35, "near": 0.5, "qonly": -0.3, "when": 0.15,
-            "num": 0.15, "loglen": 0.05, "first": 0.05, "soft": 0.2, "soft_sm": 0.2, "g_sentence": 0.55, "c_or_g": 0.7,
-            "named": 0.2, "name": 0.2,
+            "bmw": 0.3, "bms": 0.15, "spk": 0.25, "date": 0.35, "near": 0.5, "qonly": -0.3, "when": 0.15, "num": 0.15,
+            "loglen": 0.05, "first": 0.05, "soft_sm": 0.25, "g_sentence": 0.6, "c_or_g": 0.7, "named": 0.2, "name": 0.2,
         },
         "static": {
-            "bmd": -0.45, "bmw": 0.4, "bms": 0.2, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.2,
-            "num": 0.2, "loglen": 0.05, "first": 0.05, "soft": 0.35, "soft_sm": 0.15, "c_static": 0.05, "g_static": 0.7,
+            "bmw": 0.3, "bms": 0.15, "spk": 0.3, "date": 0.3, "near": 0.55, "qonly": -0.25, "when": 0.2, "num": 0.2,
+            "loglen": 0.05, "first": 0.05, "soft": 0.2, "soft_sm": 0.25, "c_static": 0.05, "g_static": 0.7, "named": 0.2,
             "name": 0.2,
         },
     },
