@@ -109,7 +109,7 @@ def test_the_old_vectors_answer_until_the_new_are_there(full, with_embedder, ser
     answer = memory.recall(PUPPY, explain=True)
     assert (answer[0].key, answer.mode, answer.degraded) == ("vet", "hybrid", True)
     assert "80 passages wait for their vectors" in answer.reason
-    assert answer.reason.endswith("until then, older vectors of minilm, use answer")
+    assert answer.reason.endswith("meanwhile, older vectors of minilm, use answer")
     assert {"c_sentence", "c_multi"} <= set(answer[0].why)
     assert PUPPY not in server.texts  # the question was embedded by the model whose vectors it was compared with
 
@@ -232,7 +232,7 @@ def test_a_setting_that_means_nothing_leaves_an_answer_that_says_so(with_embedde
 def test_the_multilingual_model_alone_is_used_for_sentences_too(full, with_embedder, home, nothing_behind):
     full("default")
     memory = with_embedder("use")
-    assert memory.recall(PUPPY).reason.endswith("until then, older vectors of minilm answer")
+    assert memory.recall(PUPPY).reason.endswith("meanwhile, older vectors of minilm answer")
     assert memory.status().waiting == 80
     assert memory.embed() == {"static": 0, "multi": 0, "sentence": 0}
     answer = memory.recall("mi perro está enfermo", explain=True)

@@ -395,13 +395,21 @@ def test_a_url_that_is_no_plain_http_url_is_refused_and_not_shown(setting):
 
 
 def test_doctor_asks_an_endpoint_once(server):
-    assert available.check_rerank_endpoint("none", None) == []
+    assert available.check_reranker("none", None) == []
     server.plays = [scores(0.9)]
-    assert available.check_rerank_endpoint(f"endpoint:m@{server.url}", "sk-secret") == []
+    assert available.check_reranker(f"endpoint:m@{server.url}", "sk-secret") == []
     server.plays = [status(503)]
-    ((problem, fix),) = available.check_rerank_endpoint(f"endpoint:m@{server.url}", "sk-secret")
+    ((problem, fix),) = available.check_reranker(f"endpoint:m@{server.url}", "sk-secret")
     assert "status 503" in problem and fix == ""
     assert len(server.seen) == 2
+
+
+def test_doctor_reads_one_pair_with_a_model(folder):
+    assert available.check_reranker(f"onnx:{folder}", None) == []
+    model = Path(folder) / "model.onnx"
+    model.write_bytes(model.read_bytes()[:200])
+    ((problem, _),) = available.check_reranker(f"onnx:{folder}", None)
+    assert str(model) in problem
 
 
 def test_nothing_but_an_endpoint_asks_the_network(folder, monkeypatch):

@@ -1,4 +1,4 @@
-"""Check whether the embedders and the reranker of a setting can be used, without loading them."""
+"""Check whether the embedders and the reranker of a setting can be used: what is installed, then one text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from holdfast.embedders import (
     multilingual,
     onnx,
     open_embedders,
+    open_for_search,
     rerankers,
     split_setting,
 )  # fmt: skip
 from holdfast.embedders.cross_encoder import CrossEncoder
 from holdfast.errors import ConfigError, Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from holdfast.embedders import Embedder
 
 _ENDPOINT_SECONDS = 5.0
 _RUNTIME = ("onnxruntime", "onnxruntime")
@@ -79,29 +84,32 @@ def explain_no_wheel(module: str, python: tuple[int, ...], system: str, machine:
     return ""
 
 
-def check_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
-    """Return why an endpoint does not answer one request within 5 seconds."""
-    kind, _, rest = setting.strip().partition(":")
-    if kind.strip().lower() != "endpoint":
-        return []
-    from holdfast.embedders.endpoint import Endpoint
-
+def check_models(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Return why models cannot embed one text; an endpoint is given 5 seconds."""
     try:
-        Endpoint.from_setting(rest.strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1).ping()
-    except (Trouble, ConfigError) as error:
+        models: list[Embedder] = list(open_for_search(setting, key))
+        if setting.strip().lower().startswith("endpoint:"):
+            from holdfast.embedders.endpoint import Endpoint
+
+            endpoint = Endpoint.from_setting(setting.partition(":")[2].strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1)
+            models[-1] = endpoint
+    except ConfigError as error:
         return [(str(error), "")]
-    return []
+    problems = []
+    for model in models:
+        try:
+            model.questions(["does it work"])
+        except (Trouble, ConfigError) as error:
+            problems.append((str(error), ""))
+    return problems
 
 
-def check_rerank_endpoint(setting: str, key: str | None) -> list[tuple[str, str]]:
-    """Return why a rerank endpoint does not answer one request within 5 seconds."""
-    kind, _, rest = setting.strip().partition(":")
-    if kind.strip().lower() != "endpoint":
-        return []
-    from holdfast.embedders.rerank_endpoint import RerankEndpoint
-
+def check_reranker(setting: str, key: str | None) -> list[tuple[str, str]]:
+    """Return why a reranker cannot judge one passage."""
     try:
-        RerankEndpoint.from_setting(rest.strip(), key=key, seconds=_ENDPOINT_SECONDS, tries=1).ping()
+        reranker = rerankers.open_reranker(setting, key=key)
+        if reranker is not None:
+            reranker.relevance("does it work", ["It works."])
     except (Trouble, ConfigError) as error:
         return [(str(error), "")]
     return []

@@ -67,7 +67,10 @@ class Endpoint(ModelServer):
         requests = _split_requests([texts[position][:MAX_CHARS] for position in filled])
         found = [row for request in requests for row in self._request(request)]
         rows = np.zeros((len(texts), self._dim), np.float32)
-        rows[filled] = np.asarray(found, np.float32)
+        with np.errstate(over="ignore"):
+            rows[filled] = np.asarray(found, np.float32)
+        if not np.isfinite(rows).all() or not rows[filled].any(axis=1).all():
+            raise self._error("a vector has numbers that are too large, or only zeros")
         return normalise(rows)
 
     questions = passages

@@ -475,7 +475,7 @@ class HybridSearch:
             waits = Template(f"{max_waiting:,} passages wait for their vectors: ", command("embed"), " creates them now")
             reasons.append(waits.render(self.words))
         if reasons and self.vectorizer.older:
-            reasons.append(f"until then, older vectors of {', '.join(self.vectorizer.older)} answer")
+            reasons.append(f"meanwhile, older vectors of {', '.join(self.vectorizer.older)} answer")
         return "; ".join(reasons)
 
 

@@ -212,11 +212,12 @@ def explain(
 ) -> dict[str, list[float]]:
     """Return, for the candidate at `position`, the value of each signal and what it added to the score."""
     kind = KINDS[pool.kind[position]]
-    explanation = {}
+    low, high = _SCORE_RANGE[kind]
+    explanation = {"base": [1.0, round(-low / (high - low), 4)]}
     for name, weight in WEIGHTS[kind][models].items():
         value = float(signals[name][position]) if name in signals else 0.0
         if value and (not meaning_only or name[1] == "_"):
-            explanation[name] = [round(value, 4), round(weight * value / (_SCORE_RANGE[kind][1] - _SCORE_RANGE[kind][0]), 4)]
+            explanation[name] = [round(value, 4), round(weight * value / (high - low), 4)]
     for name, weight in ADJUSTMENTS.items():
         value = float(signals[name][position]) if name in signals else 0.0
         if value and not meaning_only:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _MODELS = {"static": "static model", "sentence": "sentence model", "multi": "multilingual model"}
 SIGNALS = {  # what each signal of the ranking means
+    "base": "base score of its kind of text",
     "bm25": "words in the text, the rarer the more",
     "bmd": "words in the text", "bmw": "words in it and the turn before", "bms": "words in the session",
     "big": "words side by side", "soft": "words of like meaning", "soft_sm": "words of like meaning in the session",

@@ -141,7 +141,7 @@ class Vectorizer:
         spoken = to_first_person(question, people)
         for role in ("multi", "sentence"):
             embedder = self.by_role.get(role)
-            if embedder is None or role not in vectors or vectors[role].model.name != embedder.name:
+            if embedder is None or role in self.failed or role not in vectors or vectors[role].model.name != embedder.name:
                 continue
             if abstention.can_judge(embedder.setting, question):
                 return self._judge(role, embedder, question, spoken)

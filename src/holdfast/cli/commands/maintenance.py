@@ -130,12 +130,12 @@ def resident(call: Invocation) -> int:
     def report_ready(socket_path: str) -> None:
         call.output.print_message(f"answering recalls for {settings.home}; stop with Ctrl-C")
         embedder = settings.embedder
-        problems = available.find_missing_packages(embedder) or available.check_endpoint(embedder, settings.embed_key)
+        problems = available.find_missing_packages(embedder) or available.check_models(embedder, settings.embed_key)
         for problem, _ in problems:
             call.output.print_message(f"semantic search is off: {problem}", "yellow")
         reranker = settings.reranker
         problems = available.find_reranker_problems(reranker)
-        for problem, _ in problems or available.check_rerank_endpoint(reranker, settings.rerank_key):
+        for problem, _ in problems or available.check_reranker(reranker, settings.rerank_key):
             call.output.print_message(f"reranking is off: {problem}", "yellow")
 
     Resident(settings.home, open_memory).serve(report_ready)

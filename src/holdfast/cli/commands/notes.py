@@ -286,9 +286,6 @@ def _describe_secrets(output: Output, text: str) -> list[str]:
     return [f"⟦secret: {', '.join(rules)}⟧"] if rules else []
 
 
-_MIN_SHOWN = 0.001  # less than this is rounding
-
-
 def _print_signals(output: Output, hit: Hit) -> None:
     """Print what each signal of the ranking added to the hit's score, largest first."""
     from holdfast.search.signals import SIGNALS
@@ -296,8 +293,5 @@ def _print_signals(output: Output, hit: Hit) -> None:
     signals = [(SIGNALS.get(name, name), value, added) for name, (value, added) in (hit.why or {}).items()]
     signals.sort(key=lambda signal: -abs(signal[2]))
     rows = [(name, f"{value:.3f}", f"{added:+.3f}") for name, value, added in signals]
-    start = hit.score - sum([added for _, _, added in signals])
-    if signals and abs(start) >= _MIN_SHOWN:
-        rows.append(("base score of the kind", "", f"{start:+.3f}"))
     rows.append(("score", "", f"{hit.score:.4g}"))
     output.print_table(("SIGNAL", "VALUE", "ADDED"), rows, indent=4)

@@ -392,7 +392,7 @@ def _check_index_rows(context: Context, fixes: Fixes, scopes: tuple[str, ...]) -
 def _check_embedder(context: Context, fixes: Fixes) -> list[Problem]:
     """Report an embedder that cannot work. Vectors that lag behind are not a problem: `status` and answers say so."""
     config = context.config
-    failures = available.find_missing_packages(config.embedder) or available.check_endpoint(config.embedder, config.embed_key)
+    failures = available.find_missing_packages(config.embedder) or available.check_models(config.embedder, config.embed_key)
     use_default = _fix_setting(context, fixes, "search.embedder", "default")
     return [Problem("embedder", what, fix or use_default) for what, fix in failures]
 
@@ -401,7 +401,7 @@ def _check_reranker(context: Context, fixes: Fixes) -> list[Problem]:
     """Report a reranker that cannot work."""
     config = context.config
     failures = available.find_reranker_problems(config.reranker)
-    failures = failures or available.check_rerank_endpoint(config.reranker, config.rerank_key)
+    failures = failures or available.check_reranker(config.reranker, config.rerank_key)
     use_none = _fix_setting(context, fixes, "search.reranker", "none")
     return [Problem("reranker", what, fix or use_none) for what, fix in failures]
 
