@@ -171,7 +171,7 @@ class Database:
         if make_home and not home_folder.exists(self._home):
             home_folder.check_owner(self._home, create=True)
         if self._db is not None:
-            if self._inodes is None:
+            if self._inodes is None or self.pinned_version() is not None:  # the file was looked at when the content was pinned
                 return self._db
             inodes, sizes = _stat_files(self._path)
             same = inodes == self._inodes and (inodes[0] or not home_folder.exists(self._home))
