@@ -6,6 +6,7 @@ from typing import Any
 
 import holdfast
 from holdfast import Memory
+from holdfast.embedders import open_embedders
 from holdfast_bench.retrieval import ingest, open_home, parse_date, rank_docs
 from holdfast_bench.retrieval_cases import Case, Doc
 from holdfast_bench.reused_vectors import reuse_vectors
@@ -21,7 +22,9 @@ class Peer:
     def __init__(self, folder: str, embed: Any) -> None:
         self.version = holdfast.__version__
         self._memory: Memory = open_home(folder)
-        self._memory.recall("warm", limit=1)  # load the models before it is timed, as for the others
+        for model in open_embedders():  # load the models before it is timed, as for the others
+            model.questions(["warm"])
+        self._memory.recall("warm", limit=1)
         self._doc_by_key: dict[str, str] = {}
 
     def add(self, sessions: list[list[dict[str, str]]]) -> None:

@@ -101,7 +101,7 @@ class Database:
 
     def content_version(self) -> ContentVersion:
         """Return a value that changes with every write of this or another process; within `pin_content` the pinned one."""
-        pinned: ContentVersion | None = getattr(self.pinned, "version", None)
+        pinned = self.pinned_version()
         if pinned is not None:
             return pinned
         with self.lock:
@@ -110,6 +110,19 @@ class Database:
                 return self.generation, int(db.pragma("data_version")), db.total_changes()
             except ERRORS as error:
                 raise self.handle_error(error) from error
+
+    def pinned_version(self) -> ContentVersion | None:
+        """Return the version that this thread read in the `pin_content` that it is in; the generation is its first number."""
+        version: ContentVersion | None = getattr(self.pinned, "version", None)
+        return version
+
+    def file_identity(self) -> object:
+        """Return what the open file has in common for all connections to it; a database in memory has its own."""
+        if self._db is None:
+            with self.lock:
+                self.connection()
+        on_disk = self._inodes is not None and self._inodes[0]
+        return (self._path, self._inodes) if on_disk else (id(self), self.generation)
 
     def pin_content(self) -> PinnedContent:
         """Return a context manager within which this thread reads the content version once, until it writes."""
@@ -158,7 +171,7 @@ class Database:
         if make_home and not home_folder.exists(self._home):
             home_folder.check_owner(self._home, create=True)
         if self._db is not None:
-            if self._inodes is None:
+            if self._inodes is None or self.pinned_version() is not None:  # the file was looked at when the content was pinned
                 return self._db
             inodes, sizes = _stat_files(self._path)
             same = inodes == self._inodes and (inodes[0] or not home_folder.exists(self._home))
@@ -355,7 +368,7 @@ class PinnedContent:
 
     def __enter__(self) -> None:
         pinned = self._database.pinned
-        self._outermost = getattr(pinned, "version", None) is None
+        self._outermost = self._database.pinned_version() is None
         if self._outermost:
             pinned.version = self._database.content_version()
 
@@ -373,7 +386,7 @@ class ContentCache:
 
     def get(self, key: object, read: Callable[[], Any]) -> Any:
         """Return what `read` returned for this key while the content was the same; outside of `pin_content` read again."""
-        version: ContentVersion | None = getattr(self._database.pinned, "version", None)
+        version = self._database.pinned_version()
         if version is None:
             return read()
         cached, values = self._cached

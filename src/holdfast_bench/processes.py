@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -186,6 +187,14 @@ def time_process(command: list[str], home: str, stdin: bytes = b"") -> float:
     with start_process(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent, env=environment) as process:
         process.communicate(stdin)
         return (time.perf_counter() - start) * 1000
+
+
+def time_process_cpu(command: list[str], home: str) -> float:
+    """Run a process and return its CPU time in milliseconds, which depends less on other processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    time_process(command, home)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) * 1000
 
 
 def time_mcp_handshake(home: str) -> float:

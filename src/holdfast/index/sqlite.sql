@@ -772,8 +772,8 @@ SELECT count(*), coalesce(max(id), 0) FROM passage WHERE id > :done AND past = 0
 SELECT id, used FROM block WHERE model = :model AND folder = :folder AND used < :slots ORDER BY id DESC LIMIT 1;
 
 -- name: add_block
-INSERT INTO block (model, folder, sum, ids, signs, numbers)
-VALUES (:model, :folder, :sum, zeroblob(:ids), zeroblob(:signs), zeroblob(:numbers));
+INSERT INTO block (model, folder, sum, stamp, ids, signs, numbers)  -- no block of another file has these stamps
+VALUES (:model, :folder, :sum, random() >> 2, zeroblob(:ids), zeroblob(:signs), zeroblob(:numbers));
 
 -- name: grow_block
 UPDATE block SET used = :used, sum = :sum, stamp = stamp + 1 WHERE id = :block;

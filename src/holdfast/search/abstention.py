@@ -8,6 +8,7 @@ docs/adr/0029-abstain-from-general-requests.md has the figures.
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from math import log
 
@@ -16,6 +17,9 @@ from holdfast.index.tokenizer import COMMON
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
 
 MIN_SCORE = 0.02  # hybrid score below which a hit is weak, whatever was asked
 # By model: slope and offset of the threshold, which rises with the question's likeness to a general request.
@@ -97,6 +101,17 @@ def general_requests() -> list[str]:
     from importlib.resources import files
 
     return files("holdfast.search").joinpath("general_requests.txt").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def read_vectors(model: str) -> NDArray[Any] | None:
+    """Return a model's vectors of the general requests as `scripts/embed-general-requests` wrote them; None if it did not.
+
+    A new process would need 150 ms to compute those of one model.
+    """
+    import numpy as np
+
+    path = os.path.join(os.path.dirname(__file__), f"general_requests_{model}.npy")
+    return np.load(path).astype(np.float32) if os.path.exists(path) else None
 
 
 class Wording:

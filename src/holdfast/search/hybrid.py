@@ -447,8 +447,8 @@ class HybridSearch:
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:
-            static: Any = self.vectorizer.by_role["static"]
-            self._vocabulary = generation, Vocabulary(lambda tokens: static.words([token.lower() for token in tokens]))
+            static: Any = self.vectorizer.by_role["static"]  # not its `words`, which would keep each row a second time
+            self._vocabulary = generation, Vocabulary(lambda tokens: static.questions([token.lower() for token in tokens]))
         return self._vocabulary[1]
 
     def _count_words(self, ids: list[int]) -> list[int]:

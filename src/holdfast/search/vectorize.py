@@ -164,10 +164,14 @@ class Vectorizer:
         return float((self._embed_general_requests(embedder) @ vector).max())
 
     def _embed_general_requests(self, embedder: Embedder) -> NDArray[Any]:
-        """Return a model's vectors of the examples of general requests, computed once in a process."""
-        if embedder.name not in _general_requests:
-            _general_requests[embedder.name] = embedder.questions(abstention.general_requests())
-        return _general_requests[embedder.name]
+        """Return a model's vectors of the examples of general requests, as shipped or computed once in a process."""
+        vectors = _general_requests.get(embedder.name)
+        if vectors is None:
+            vectors = abstention.read_vectors(embedder.name)
+            if vectors is None:  # of another version of the model
+                vectors = embedder.questions(abstention.general_requests())
+            _general_requests[embedder.name] = vectors
+        return vectors
 
     def _embed_with_current(self, role: str, text: str, folders: list[int]) -> QuestionVector | None:
         """Embed a question with the model that is set; the static one answers even while passages wait for it."""

@@ -166,7 +166,31 @@ class FileStore:
             return atomic.read_file(folder, name)
 
     def read_batch(self, wanted: list[FileRef]) -> dict[FileRef, FileContent]:
-        return {}  # files are as cheap one by one
+        found: dict[FileRef, FileContent] = {}
+        by_folder: dict[tuple[str, str], list[str]] = {}
+        for scope, part, name in wanted:
+            by_folder.setdefault((scope, part), []).append(name)
+        for (scope, part), names in by_folder.items():
+            contents = self._read_some(scope, part, names)
+            found.update({(scope, part, name): content for name, content in contents.items()})
+        return found
+
+    def _read_some(self, scope: str, part: str, names: list[str]) -> dict[str, FileContent]:
+        """Return those of a folder's files, or lines of its transcripts, that can be read; the folder is opened once."""
+        if part == layout.TRANSCRIPTS:
+            return self.transcripts(scope, 0).read_lines_at(names)
+        found: dict[str, FileContent] = {}
+        folder = self._open(scope, part) if part in ("notes", "archive") else None
+        if folder is not None:
+            with folder:
+                for name in names:
+                    try:
+                        content = atomic.read_file(folder, name)
+                    except HoldfastError:
+                        continue  # the caller reads it alone and sees why
+                    if content is not None:
+                        found[name] = content
+        return found
 
     def file_id(self, scope_folder: str, part: str, name: str) -> FileId | None:
         return self.file_ids(scope_folder, part, [name])[name]

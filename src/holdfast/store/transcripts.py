@@ -10,11 +10,11 @@ import os
 import stat
 
 from holdfast.base.ids import digest
-from holdfast.errors import DOCTOR, Damaged, Template, from_os
+from holdfast.errors import DOCTOR, Damaged, HoldfastError, Template, from_os
 from holdfast.home import Lock
 from holdfast.store import atomic, layout
 from holdfast.store.atomic import Folder
-from holdfast.store.interface import Entry, Line, Position
+from holdfast.store.interface import Entry, FileContent, Line, Position
 from holdfast.store.layout import LINE_BYTES, TRANSCRIPT_SUFFIX, TRANSCRIPTS
 
 TYPE_CHECKING = False
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.store.interface import Compose, Transcript
 
 _CHUNK_BYTES = 256 * 1024
+_SHORT_LINE = 4096  # bytes of a line that is read with others
 _LOCK_DIGITS = 2  # hexadecimal digits of a lock's name: sessions share 256 locks, so that lock files do not pile up
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHANGE = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -58,6 +59,26 @@ class TranscriptFile:
             yield from _read_lines(fd, position, chunk)
         finally:
             os.close(fd)
+
+    def read_lines_at(self, folder: Folder, places: list[str]) -> dict[str, FileContent]:
+        """Return the short lines that begin at these offsets, each after the last colon of a place."""
+        found: dict[str, FileContent] = {}
+        try:
+            fd = self._open(folder, _READ)
+        except HoldfastError:
+            return found  # the caller reads each line alone and sees why
+        if fd is None:
+            return found
+        try:
+            info = os.fstat(fd)
+            for place in places:
+                offset = place.rpartition(":")[2]
+                data, newline, _ = os.pread(fd, _SHORT_LINE, int(offset) if offset.isdigit() else 0).partition(b"\n")
+                if newline:
+                    found[place] = FileContent(data, atomic.make_file_id(info), int(info.st_mtime))
+        finally:
+            os.close(fd)
+        return found
 
     def matches_line_before(self, offset: int, test: Callable[[bytes], bool]) -> bool:
         fd = self._open_to_read()
@@ -231,6 +252,24 @@ class TranscriptFiles:
     def entries(self) -> Iterator[Entry]:
         for client in self._list_clients(TRANSCRIPTS):
             yield from sorted(self._list_files(TRANSCRIPTS, client), key=lambda entry: entry.name)
+
+    def read_lines_at(self, places: list[str]) -> dict[str, FileContent]:
+        """Return the lines that begin at these places, `client/session.jsonl:offset`, except those that are long or gone.
+
+        Each folder and file is opened once: the ten hits of a recall took 0.8 ms one by one.
+        """
+        found: dict[str, FileContent] = {}
+        clients: dict[str, dict[str, list[str]]] = {}
+        for place in places:
+            name = place.rpartition(":")[0]
+            clients.setdefault(name.partition("/")[0], {}).setdefault(name, []).append(place)
+        for client, files in clients.items():
+            folder = self._open(TRANSCRIPTS, client)
+            if folder is not None:
+                with folder:
+                    for name, places_in_file in files.items():
+                        found.update(self.open(name).read_lines_at(folder, places_in_file))
+        return found
 
     def wait_for_writers(self) -> None:
         """Return at once: a file is created before its writer checks what may be written to it."""
