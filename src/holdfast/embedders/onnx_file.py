@@ -13,7 +13,6 @@ import numpy as np
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from mmap import mmap
     from typing import Any, BinaryIO
 
     from numpy.typing import NDArray
@@ -33,7 +32,7 @@ _NUMBERS: dict[np.dtype[Any], int] = {dtype: number for number, dtype in _TYPES.
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5  # wire types
 
 
-def read_arrays(file: bytes | memoryview | mmap) -> dict[str, Array]:
+def read_arrays(file: bytes | memoryview) -> dict[str, Array]:
     """Return the constant arrays of a model by name; they share the memory of `file`."""
     arrays = {}
     for number, graph in _read_fields(memoryview(file)):
