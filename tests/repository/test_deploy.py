@@ -185,7 +185,7 @@ def test_the_operators_token_and_the_database_come_from_secrets(name):
 
 
 def test_memory_limits_are_above_what_was_measured():
-    table = re.search(r"## Memory\n(.*?)\n## ", (DEPLOY / "../deploy.md").read_text(), re.S).group(1)
+    table = re.search(r"## Memory\n\n(.*?)\n\n", (DEPLOY / "../deploy.md").read_text(), re.S).group(1)
     rows = {cells[1].strip(): [int(cell.split()[0].replace(",", "")) for cell in cells[2:4]] for line in table.splitlines()
             if (cells := line.split("|"))[2:] and "MiB |" in line}  # fmt: skip
     assert len(rows) == 4, rows

@@ -56,7 +56,6 @@ FILE_ACCESS = {  # every module that opens, creates, renames or deletes files, a
     "verbs/purge/verify_files.py": "reads every byte of the home back after a purge, and looks for git-filter-repo",
     "ledger/sqlite.py": "the flags in the home that something was purged or rejected",
     "embedders/cache.py": "prepared weights of models, in the user's cache",
-    "embedders/minilm.py": "reads the weights of the package, to prepare them",
     "embedders/multilingual.py": "reads the prepared table of tokens row by row",
     "embedders/install.py": "puts the file of a model that a person asked for into the folder of models",
     "embedders/weights.py": "reads the weights of a model, to check their digest",
