@@ -7,8 +7,8 @@ from typing import Any
 import holdfast
 from holdfast import Memory
 from holdfast.embedders import open_embedders
-from holdfast_bench.retrieval import ingest, open_home, parse_date, rank_docs
-from holdfast_bench.retrieval_cases import Case, Doc
+from holdfast_bench.retrieval import ingest, open_home, rank_docs
+from holdfast_bench.retrieval_cases import Case, Doc, parse_date
 from holdfast_bench.reused_vectors import reuse_vectors
 
 NEEDS_EMBEDDER = False  # it has its own

@@ -75,6 +75,7 @@ class Database:
         self._seconds = seconds
         self._db: apsw.Connection | None = None
         self._inodes: tuple[int, int, int] | None = (0, 0, 0)  # None: in memory, whatever is on disk
+        self._is_in_memory = False  # the open database
         self._sizes = (0, 0)
         self.lock = RLock()
         self.reason = self.fix = ""  # why the file cannot be written, and the fix if it is known
@@ -117,12 +118,11 @@ class Database:
         return version
 
     def file_identity(self) -> object:
-        """Return what the open file has in common for all connections to it; a database in memory has its own."""
-        if self._db is None:
-            with self.lock:
+        """Return a value that is equal for all connections to the same file, and different for each database in memory."""
+        with self.lock:
+            if self._db is None:
                 self.connection()
-        on_disk = self._inodes is not None and self._inodes[0]
-        return (self._path, self._inodes) if on_disk else (id(self), self.generation)
+            return (id(self), self.generation) if self._is_in_memory else (self._path, self._inodes)
 
     def pin_content(self) -> PinnedContent:
         """Return a context manager within which this thread reads the content version once, until it writes."""
@@ -186,16 +186,19 @@ class Database:
             if home_folder.exists(self._home):
                 self._remember_file(_stat(self._path)[0], self._connect() or self._create_file())
             else:  # inode 0: a file that another process creates from now on is noticed
-                self._db, self._inodes = self._open_memory(), (0, 0, 0)
+                self._db, self._inodes, self._is_in_memory = self._open_memory(), (0, 0, 0), True
         except (DiskTrouble, Damaged) as error:
             self.reason, self.fix = error.message, error.fix if getattr(error, "full", False) else ""
-            self._remember_file(_stat(self._path)[0], self._open_read_only() or self._open_memory())
+            self._remember_file(_stat(self._path)[0], self._open_read_only())
         assert self._db is not None
         return self._db
 
-    def _remember_file(self, inode: int, db: apsw.Connection) -> None:
-        """Record which file is open: the inode from before connecting, so that a later replacement is noticed."""
-        self._db = db
+    def _remember_file(self, inode: int, db: apsw.Connection | None) -> None:
+        """Record which file is open: the inode from before connecting, so that a later replacement is noticed.
+
+        Without a connection, because the file cannot be used, work in memory until the file changes.
+        """
+        self._db, self._is_in_memory = db or self._open_memory(), db is None
         (main, log, shared), self._sizes = _stat_files(self._path)
         self._inodes = inode or main, log, shared
 
@@ -217,7 +220,7 @@ class Database:
         """Work in memory until closed, for a file that keeps disappearing."""
         with self.lock:
             self.close()
-            self._db, self._inodes, self.reason = self._open_memory(), None, reason
+            self._db, self._inodes, self._is_in_memory, self.reason = self._open_memory(), None, True, reason
             self.generation += 1
 
     def reset(self) -> None:

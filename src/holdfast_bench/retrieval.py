@@ -6,19 +6,17 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 from holdfast.api.memory import Memory
-from holdfast.base import dates
 from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
 from holdfast.formats.transcript import ROLES
 from holdfast.models import Answer
 from holdfast_bench.processes import temporary_folder
 from holdfast_bench.ranking_metrics import Mean, percentile, rank_sessions, score_ranking, summarize
-from holdfast_bench.retrieval_cases import Case, Doc, Query, read_cases, select_half
+from holdfast_bench.retrieval_cases import Case, Doc, Query, parse_date, read_cases, select_half
 
 DEPTH = 100  # results per question that are scored: enough to contain many sessions
 LIMIT = 10  # results per question that is timed, as users ask for
@@ -182,19 +180,6 @@ def ingest(memory: Any, case: Case, mode: str) -> Ingested:
 def rank_docs(answer: Answer, doc_by_key: dict[str, str]) -> list[str]:
     """Return the distinct documents of an answer, best first."""
     return list(dict.fromkeys(doc_by_key[hit.key] for hit in answer.hits if hit.key in doc_by_key))
-
-
-def parse_date(text: str) -> str | None:
-    """Return the date of a document or question as a timestamp; None if there is none or it cannot be read."""
-    if not text:
-        return None
-    try:
-        return dates.parse_moment(text, "date")
-    except UsageError:
-        from holdfast.search import time_expressions
-
-        day = time_expressions.parse_day(text)
-        return f"{date.fromordinal(day).isoformat()}T00:00:00Z" if day else None
 
 
 def _split_docs(case: Case) -> tuple[dict[str, list[Doc]], dict[str, Doc]]:

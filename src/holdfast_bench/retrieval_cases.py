@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from holdfast.base import dates
 from holdfast.base.record import Record
 from holdfast.errors import NotFound, UsageError
 
-_FIX = 'Give a case a line: {"name", "docs": [{"id", "text", ...}], "queries": [{"id", "text", "gold": [doc ids]}]}'
+_FIX = 'Give a case a line: {"docs": [{"id", "text", ...}], "queries": [{"id", "text", "gold": [doc ids]}]}'
 
 
 class Doc(Record):
@@ -73,15 +75,14 @@ def _parse_lines(file: Iterator[str], path: Path) -> Iterator[Case]:
         if not line.strip():
             continue
         try:
-            yield _parse_case(json.loads(line))
+            yield _parse_case(json.loads(line), f"case {number}")
         except ValueError as error:
             reason = f"no JSON: {error}" if isinstance(error, json.JSONDecodeError) else f"not a case: {error}"
             raise UsageError(f"{path}, line {number}: {reason}", _FIX) from None
 
 
-def _parse_case(data: object) -> Case:
-    """Return the case in a JSON value; raise ValueError if it is not one."""
-    name = str(_get_field("it", data, "name"))
+def _parse_case(data: object, name: str) -> Case:
+    """Return the case in a JSON value, with this name if it has none; raise ValueError if it is not one."""
     docs = tuple([_parse_doc(f"doc {number}", doc) for number, doc in enumerate(_get_list("it", data, "docs"), 1)])
     queries = tuple(
         [_parse_query(f"query {number}", query) for number, query in enumerate(_get_list("it", data, "queries"), 1)]
@@ -92,19 +93,43 @@ def _parse_case(data: object) -> Case:
     for query in queries:
         if not query.gold or not ids.issuperset(query.gold):
             raise ValueError(f"query {query.id!r} has no gold, or gold that is not among the docs")
-    return Case(name, docs, queries)
+    return Case(_get_text(data, "name") or name, docs, queries)
 
 
 def _parse_doc(subject: str, data: object) -> Doc:
-    id, text = str(_get_field(subject, data, "id")), str(_get_field(subject, data, "text"))
-    session, speaker, date = (_get_text(data, name) for name in ("session", "speaker", "date"))
+    id, text, date = _get_common(subject, data)
+    session, speaker = _get_text(data, "session"), _get_text(data, "speaker")
     return Doc(id=id, text=text, session=session or id, speaker=speaker, date=date)
 
 
 def _parse_query(subject: str, data: object) -> Query:
-    id, text = str(_get_field(subject, data, "id")), str(_get_field(subject, data, "text"))
+    id, text, date = _get_common(subject, data)
     gold = tuple(dict.fromkeys(map(str, _get_list(subject, data, "gold"))))
-    return Query(id=id, text=text, gold=gold, kind=_get_text(data, "kind") or "question", date=_get_text(data, "date"))
+    return Query(id=id, text=text, gold=gold, kind=_get_text(data, "kind") or "question", date=date)
+
+
+def _get_common(subject: str, data: object) -> tuple[str, str, str]:
+    """Return id, text and date of a doc or query; raise ValueError if the text is empty or the date cannot be read."""
+    id, text = str(_get_field(subject, data, "id")), str(_get_field(subject, data, "text"))
+    if not text.strip() or "\0" in text:
+        raise ValueError(f"the text of {subject} is empty or contains NUL")
+    date = _get_text(data, "date")
+    if date and parse_date(date) is None:
+        raise ValueError(f"the date of {subject} cannot be read: {date!r}")
+    return id, text, date
+
+
+def parse_date(text: str) -> str | None:
+    """Return the date of a document or question as a timestamp; None if there is none or it cannot be read."""
+    if not text:
+        return None
+    try:
+        return dates.parse_moment(text, "date")
+    except UsageError:
+        from holdfast.search import time_expressions
+
+        day = time_expressions.parse_day(text)
+        return f"{datetime.date.fromordinal(day).isoformat()}T00:00:00Z" if day else None
 
 
 def _get_field(subject: str, data: object, name: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.api.memory import Memory
 from holdfast.base.record import Record
+from holdfast.errors import UsageError
 from holdfast_bench.floors import BareSearch, BareWriter, TextGenerator, time_bulk_write, time_flush
 from holdfast_bench.growth import (
     count_index_bytes,
@@ -83,6 +84,8 @@ class _Home(Record):
 def run(sizes: tuple[int, ...], passages: tuple[int, ...], seed: int, as_json: bool, plot: Path | None = None) -> int:
     """Measure at these numbers of notes and passages, print the report and return the exit status."""
     if plot:
+        if not passages:
+            raise UsageError("--plot draws the times by number of passages, and --passages names none", "Leave out one of them")
         check_plot(plot)  # before minutes of work
     print_progress = make_progress_printer(as_json)
     with temporary_folder("bench") as base:

@@ -16,6 +16,7 @@ import pytest
 
 from holdfast.api import resident
 from holdfast.api.resident import Resident, parse_answer, recall
+from holdfast.cli import main
 from holdfast.errors import Busy
 from holdfast.models import Answer
 
@@ -202,3 +203,15 @@ def test_listening_leaves_the_umask_of_the_process_alone(home, tmp_path, monkeyp
     assert stat.S_IMODE(os.stat(home / "run" / resident.SOCKET_NAME).st_mode) == 0o600
     staying.stop()
     thread.join(30)
+
+
+def test_a_suspended_one_delays_a_command_for_some_seconds_only(home, memory, staying, monkeypatch, capsys):
+    monkeypatch.setattr(resident.recall, "__defaults__", (0.3,))
+    staying.send_signal(signal.SIGSTOP)
+    try:
+        assert main(["--home", str(home), "--project", "demo", "recall", "harbour"]) == 0
+        told = capsys.readouterr()
+        assert "did not answer within 0.3 seconds" in told.err and "harbour words" in told.out
+        assert resident.find_matches(str(home), {"project": "demo"}, "harbour", 0.3) is None
+    finally:
+        staying.send_signal(signal.SIGCONT)

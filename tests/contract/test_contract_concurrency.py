@@ -117,8 +117,7 @@ def test_a_session_that_many_write_has_every_turn_once(any_memory, open_any):
 
     assert at_once([lambda n=n, one=open_any(): work(n, one) for n in range(4)]) == ["done"] * 4
     lines = [
-        json.loads(line.data)
-        for line in any_memory._context.store.transcripts("projects/demo").open("c/s.jsonl").read_lines()
+        json.loads(line.data) for line in any_memory._context.store.transcripts("projects/demo").open("c/s.jsonl").read_lines()
     ]
     assert sorted(line["text"] for line in lines[1:]) == sorted(f"by {n} turn {t}" for n in range(4) for t in range(5))
     assert len(any_memory.recall("turn", kind="turn", limit=100)) == 20

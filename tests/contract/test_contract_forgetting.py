@@ -425,10 +425,7 @@ def test_the_turns_that_say_a_note_go_with_it_when_asked_and_the_others_keep_the
     assert (receipt.state, receipt.turns, receipt.also_said_by) == ("done", 2, ())
     assert any_memory.recall("keep that", kind="turn")[0].citation == before
     assert [turn.text for turn in any_memory.expand(before)] == ["ok, I will keep that", "and now?"]
-    lines = [
-        line.data
-        for line in any_memory._context.store.transcripts("projects/demo").open("chat/s.jsonl").read_lines()
-    ]
+    lines = [line.data for line in any_memory._context.store.transcripts("projects/demo").open("chat/s.jsonl").read_lines()]
     assert [json.loads(line).get("purged") for line in lines] == [None, receipt.id, None, receipt.id, None]
     again = any_memory.log([{"role": "user", "text": text} for text in texts], session="s", client="chat")
     assert (again.added, again.purged) == (0, 2)

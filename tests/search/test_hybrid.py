@@ -15,7 +15,7 @@ from holdfast.errors import DiskTrouble
 from holdfast.index import sqlite
 from holdfast.index.filters import SearchFilter
 from holdfast.index.vectors import FoundCosines
-from holdfast.search import candidates, hybrid, scoring, vectorize
+from holdfast.search import hybrid, passage_cache, scoring, vectorize
 from holdfast.search.question import to_first_person
 from holdfast.search.signals import SIGNALS
 from holdfast.sqlite import Database
@@ -589,7 +589,7 @@ def test_names_with_odd_signs_are_only_names(talk):
 def test_what_is_remembered_of_words_and_passages_changes_no_answer(notes, monkeypatch):
     queries = ("the broken machine", "dog", "office in Paris", "water the tomatoes", "tape")
     before = [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries]
-    monkeypatch.setattr(candidates, "_MAX_PASSAGES", 4)
+    monkeypatch.setattr(passage_cache, "_MAX_PASSAGES", 4)
     notes._context.hybrid_search()._vocabulary = None
     assert [[(hit.key, hit.score) for hit in notes.recall(query)] for query in queries] == before
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.search.question import Question, asks_for_many, find_parts, find_subject
+from holdfast.search.question import Question, asks_for_many, find_named, find_parts, find_subject
 
 
 def ask(text):
@@ -99,3 +99,8 @@ def test_a_long_question_is_understood_in_time_in_proportion(text):
     find_parts(short), find_subject(short), asks_for_many(long), ask(long)
     assert time.process_time() - start < 5  # it takes 0.1 seconds; with nested repetitions it would take minutes
     assert find_parts(long) == [] and find_subject(long) == ""
+
+
+def test_a_name_is_found_as_a_whole_word():
+    assert find_named("Ann's trip", ["Ann", "Annabel Lee"]) == ["Ann"]
+    assert find_named("the annual report", ["Ann"]) == []

@@ -271,3 +271,15 @@ def test_a_prompt_brings_the_same_notes_in_another_order(server, plain, open_mem
     assert server.asked == 1
     assert before[0][0] != "ferry.md" and after[0][0] == "ferry.md"
     assert sorted(before) == sorted(after)
+
+
+def test_a_process_that_was_forked_during_a_retry_uses_the_reranker(server, notes, monkeypatch):
+    monkeypatch.setattr(rerank, "_RETRY_SECONDS", 0.0)
+    server.fails = True
+    assert notes.recall(QUESTION).degraded
+    server.fails = False
+    reranking = notes._context.hybrid_search()._reranking
+    reranking._retrying.acquire()  # as by a thread that does not exist after a fork
+    assert notes.recall(QUESTION).degraded
+    reranking.after_fork()
+    assert not notes.recall(QUESTION).degraded

@@ -92,7 +92,6 @@ def ship_problems(home):
     return [one for one in find_problems(config.load(home)) if one.code == "audit_ship"]
 
 
-
 def test_rows_are_appended_to_a_file_and_go_on_after_a_restart(home, store, tmp_path):  # noqa: F811
     file = tmp_path / "audit.jsonl"
     address = f"file:{file}"

@@ -84,9 +84,7 @@ def test_a_token_that_came_too_late_is_said_to_be_invalid(home, tmp_path, store)
     file = tmp_path / "token"
     file.write_text(make_token().token)
     with started(home, tmp_path, *store, "--operator-token-file", str(file)) as one:
-        assert "agents exist already" in one.line("operator token") and "agent rotate operator" in one.line(
-            "operator token"
-        )
+        assert "agents exist already" in one.line("operator token") and "agent rotate operator" in one.line("operator token")
         assert one.stop() == 0
 
 

@@ -57,3 +57,16 @@ def test_lines_that_are_long_unfinished_or_gone_are_left_out(store, folder):
 
 def test_files_of_a_tree_are_left_to_be_read_alone(store, folder):
     assert read(store, "files", "a/b.txt") == {}
+
+
+def test_a_folder_that_cannot_be_opened_leaves_out_its_files_only(store, folder):
+    (folder / "notes" / "a.md").write_text("a")
+    outside = folder.parent / "outside"
+    (outside / "notes").mkdir(parents=True)
+    (folder.parent / "linked").symlink_to(outside)
+    wanted = [
+        ("projects/linked", "notes", "b.md"),
+        (FOLDER, "notes", "a.md"),
+        ("projects/linked", "transcripts", "c/s.jsonl:0"),
+    ]
+    assert list(store.read_batch(wanted)) == [(FOLDER, "notes", "a.md")]

@@ -130,7 +130,7 @@ def _render_answer(answer: Answer) -> str:
     if answer.disabled:
         remarks.append("The memory is disabled.")
     elif answer.degraded:
-        remarks.append(f"Degraded: {answer.reason.rstrip('.')}. Some matches may be missing.")
+        remarks.append(f"Degraded: {answer.reason.rstrip('.')}. Matches may be missing, or in another order.")
     if any(hit.quarantined for hit in answer):
         remarks.append(f"Quarantined: {QUARANTINED}.")
     return "\n".join([" ".join(remarks), *map(_render_hit, answer)])

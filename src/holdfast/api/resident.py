@@ -30,7 +30,7 @@ _ANSWER_BYTES = 64 * 1024 * 1024
 _RECALL_FIELDS = ("query", *RECALL_OPTIONS)
 _CALLER_FIELDS = ("project", "session", "agent", "client", "cwd")
 _OPEN_MEMORIES = 64
-_SECONDS = 30.0
+_SECONDS = 5.0  # that a command waits for an answer: the process may be suspended
 
 
 def is_running(home: str) -> bool:
@@ -39,8 +39,15 @@ def is_running(home: str) -> bool:
 
 
 def recall(home: str, caller: dict[str, str | None], arguments: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
-    """Return the resident process's answer to a recall; None if there is no such process or it fails."""
-    reply = _exchange(home, {"who": caller, "asked": arguments}, seconds)
+    """Return the resident process's answer to a recall; None if there is no such process or it fails.
+
+    Raise Busy if it does not answer in time.
+    """
+    try:
+        reply = _exchange(home, {"who": caller, "asked": arguments}, seconds)
+    except TimeoutError:
+        fix = "Resume or stop that process: an MCP server or `holdfast resident`"
+        raise Busy(f"the process that has the models loaded did not answer within {seconds:g} seconds", fix) from None
     return parse_answer(reply["answer"]) if "answer" in reply else None
 
 
@@ -48,12 +55,15 @@ def find_matches(home: str, caller: dict[str, str | None], prompt: str, seconds:
     """Return the notes that match a prompt; None if there is no resident process or it fails."""
     from holdfast.verbs.brief.relevance import Match
 
-    reply = _exchange(home, {"who": caller, "prompt": prompt}, seconds)
+    try:
+        reply = _exchange(home, {"who": caller, "prompt": prompt}, seconds)
+    except TimeoutError:
+        return None
     return [Match(**match) for match in reply["matches"]] if "matches" in reply else None
 
 
 def _exchange(home: str, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Send a request and return the answer; empty if there is none."""
+    """Send a request and return the answer; empty if there is none. Raise TimeoutError if it takes too long."""
     import _socket  # not `socket`: importing it takes longer than the request
     import json
 
@@ -67,6 +77,8 @@ def _exchange(home: str, request: dict[str, Any], seconds: float) -> dict[str, A
                 answer = json.loads(_read_line(connection, _ANSWER_BYTES))
             finally:
                 connection.close()
+    except TimeoutError:
+        raise
     except (OSError, ValueError):
         return {}
     return answer if isinstance(answer, dict) else {}

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from holdfast.embedders import (
     DEFAULT,
+    MODEL,
     fastembed_model,
     known_models,
     minilm,
@@ -19,7 +20,7 @@ from holdfast.embedders import (
     split_setting,
 )  # fmt: skip
 from holdfast.embedders.cross_encoder import CrossEncoder
-from holdfast.errors import ConfigError, Trouble
+from holdfast.errors import ConfigError, Damaged, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def check_models(setting: str, key: str | None) -> list[tuple[str, str]]:
         try:
             model.questions(["does it work"])
         except (Trouble, ConfigError) as error:
-            problems.append((str(error), ""))
+            problems.append((str(error), _find_fix(model.setting, error)))
     return problems
 
 
@@ -111,8 +112,14 @@ def check_reranker(setting: str, key: str | None) -> list[tuple[str, str]]:
         if reranker is not None:
             reranker.relevance("does it work", ["It works."])
     except (Trouble, ConfigError) as error:
-        return [(str(error), "")]
+        return [(str(error), _find_fix(setting.strip().lower(), error))]
     return []
+
+
+def _find_fix(setting: str, error: Trouble | ConfigError) -> str:
+    """Return the command that installs a damaged model again; "" for other errors and models."""
+    is_damaged = isinstance(error, Damaged) and setting.startswith(MODEL)
+    return f"holdfast models install {setting.removeprefix(MODEL)}" if is_damaged else ""
 
 
 def _list_kinds(setting: str) -> list[str]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from holdfast import config
 from holdfast.embedders import weights
-from holdfast.errors import Trouble
+from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,17 +34,28 @@ _SETTLED_NS = 2_000_000_000  # age of a stamp that is noted: a later change with
 @contextmanager
 def cached_file(name: str, sha256: str, write: Callable[[BinaryIO], object]) -> Iterator[str]:
     """Yield the path of a file with this digest, which `write` writes if it is missing or damaged."""
-    folder = os.path.abspath(config.find_cache_folder())
+    folder = _find_folder()
     path = os.path.join(folder, name)
-    if _is_complete(path, sha256):
-        yield path
-        return
-    temporary = _write_temporary(folder, write)
     try:
-        weights.check(temporary, sha256, "holdfast")
-        yield path if os.path.dirname(temporary) == folder and _rename(temporary, path) else temporary
-    finally:
-        _remove(temporary)
+        if folder and _is_complete(path, sha256):
+            yield path
+            return
+        temporary = _write_temporary(folder, write)
+        try:
+            weights.check(temporary, sha256, "holdfast")
+            yield path if os.path.dirname(temporary) == folder and _rename(temporary, path) else temporary
+        finally:
+            _remove(temporary)
+    except OSError as error:  # somebody deleted the folder in that moment, for example
+        raise Trouble(f"a model cannot be loaded: {error}", "Try again") from error
+
+
+def _find_folder() -> str:
+    """Return the folder of the files; "" for a user without a home directory, as in some containers."""
+    try:
+        return os.path.abspath(config.find_cache_folder())
+    except ConfigError:
+        return ""
 
 
 def _is_complete(path: str, sha256: str) -> bool:
@@ -106,8 +117,8 @@ def _write_note(path: str, text: str) -> None:
 
 def _write_temporary(folder: str, write: Callable[[BinaryIO], object]) -> str:
     """Write a new file in the folder, or in the folder of temporary files, and return its path."""
-    reason = "the folder belongs to another user, or others can write to it"
-    for place in (folder, None):
+    reason = "its folder belongs to another user, or others can write to it"
+    for place in (folder, None) if folder else (None,):
         path = ""
         try:
             if place:
@@ -125,12 +136,19 @@ def _write_temporary(folder: str, write: Callable[[BinaryIO], object]) -> str:
         except BaseException:
             _remove(path)
             raise
-    raise Trouble(f"a model cannot be prepared: {reason}", f"Make room in {folder} or in {tempfile.gettempdir()}")
+    places = f"{folder} or the temporary folder (TMPDIR)" if folder else "the temporary folder (TMPDIR)"
+    raise Trouble(f"a model cannot be prepared: {reason}", f"Make {places} writable, with 110 MB of free space")
 
 
 def _remove_abandoned(folder: str) -> None:
     """Remove temporary files of processes that were killed."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        if name.startswith((_TEMPORARY, _NOTE)) and time.time() - os.lstat(path).st_mtime > _ABANDONED_SECONDS:
+        if not name.startswith((_TEMPORARY, _NOTE)):
+            continue
+        try:
+            age = time.time() - os.lstat(path).st_mtime
+        except FileNotFoundError:
+            continue  # another process has just put it in place
+        if age > _ABANDONED_SECONDS:
             _remove(path)

@@ -46,10 +46,6 @@ class Endpoint(ModelServer):
         older._key = same._key if same else ""
         return older
 
-    def ping(self) -> None:
-        """Request one vector, to see whether the endpoint answers."""
-        self._request(["how long is a vector"])
-
     @property
     def dim(self) -> int:
         """Return the length of a vector, which the first answer shows."""

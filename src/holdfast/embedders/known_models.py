@@ -106,7 +106,7 @@ class KnownModel(Record):
         """Return whether the file is there; its digest is checked when it is loaded."""
         try:
             return os.stat(os.path.join(self.folder, MODEL_FILE)).st_size == self.bytes
-        except OSError:
+        except (OSError, ConfigError):  # a user without a home directory has no installed models
             return False
 
 

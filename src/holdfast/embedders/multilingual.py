@@ -8,7 +8,7 @@ import threading
 from holdfast.embedders import weights
 from holdfast.embedders.cache import cached_file
 from holdfast.embedders.native_lock import NATIVE_LOCK
-from holdfast.errors import Trouble
+from holdfast.errors import Damaged, Trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +118,10 @@ class _TableOnDisk:
 
         row = Multilingual.dim
         rows = [os.pread(self._descriptor, row, self._start + number * row) for number in numbers.tolist()]
-        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, row)
+        data = b"".join(rows)
+        if len(data) != len(numbers) * row:
+            raise Damaged("the prepared weights of the multilingual model were changed while in use", "Restart this process")
+        return np.frombuffer(data, np.uint8).reshape(-1, row)
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at exit, the module `os` may be gone already
         close(self._descriptor)

@@ -1,7 +1,7 @@
 """The tokenizer of the multilingual model, which reads from its vocabulary only what the words of a text need.
 
 The package's tokenizer makes a table of all prefixes of 128,000 pieces when it starts: 390 ms and 40 MB. This one starts in
-5 ms, and the table has the pieces that begin with three characters of a text as soon as a text has these.
+5 ms and adds pieces when a text needs them: all pieces that begin with the same three characters at once.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read(file: BinaryIO) -> Any:
 
 
 class _Prefixes:
-    """The prefixes of pieces: a piece has its number plus 1, what only begins a piece has 0."""
+    """The prefixes of pieces. The value of a whole piece is its number plus 1, that of any other prefix 0."""
 
     def __init__(self, text: bytes, numbers: NDArray[Any], ends: NDArray[Any]) -> None:
         self._text, self._numbers, self._ends = text, numbers, array("i", ends.tobytes())  # whose items are Python's integers

@@ -28,10 +28,6 @@ class RerankEndpoint(ModelServer):
         model, url = split_address(setting, "endpoint:bge-reranker-v2-m3@http://localhost:8080/v1")
         return cls(model, url, key=key, seconds=seconds, tries=tries)
 
-    def ping(self) -> None:
-        """Request the relevance of one passage, to see whether the endpoint answers."""
-        self.relevance("does it answer", ["It answers."])
-
     def relevance(self, question: str, passages: list[str]) -> list[float]:
         """Return for each passage how well it answers the question, from 0 to 1.
 

@@ -1,7 +1,8 @@
 """The static model: the mean of fixed vectors of word pieces, thousands of texts per second.
 
-`words.npy` has one vector for each piece of the uncased vocabulary. The vectors are those of MiniLM for the single pieces, with
-fewer numbers; `scripts/build-word-vectors` made them. The file is mapped into memory, so processes share it.
+`words.npy` has one vector for each piece of the uncased vocabulary. `scripts/build-word-vectors` made them from MiniLM, so that
+the mean of a sentence's pieces is close to MiniLM's vector of the sentence. The file is mapped into memory, so processes share
+it.
 """
 
 from __future__ import annotations

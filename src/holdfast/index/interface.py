@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 class VectorIndex(Protocol):
     """The vectors of an index's passages."""
 
-    def after_fork(self) -> None:
-        """Discard what a thread of the parent process may have left half done."""
-
     def list_models(self) -> list[Model]:
         """Return every model that has vectors here."""
 
@@ -114,9 +111,6 @@ class Index(Protocol):
     def content_version(self) -> object:
         """Return a value that changes with every write of any process; None where that is not known without a query."""
 
-    def after_fork(self) -> None:
-        """Discard what a thread of the parent process may have left half done."""
-
     def cache_query(self, filter: SearchFilter) -> AbstractContextManager[object]:
         """Within this, read what one query needs more than once only once."""
 
@@ -176,8 +170,10 @@ class Index(Protocol):
         """Return the rows of those of these passages that pass the filter."""
 
     def find_outlines(self, ids: Iterable[int], filter: SearchFilter) -> list[Outline]:
-        """Return what ranking needs of those of these passages that are current and pass the filter, but for `filter.now`:
-        the caller checks `valid_to`, so that it can cache rows."""
+        """Return what ranking needs of these passages, without those that are not current or do not pass the filter.
+
+        `filter.now` is ignored: the caller checks `valid_to`, so that it can cache rows.
+        """
 
     def find_recent(self, filter: SearchFilter, limit: int) -> list[FoundPassage]:
         """Return the newest passages."""

@@ -25,6 +25,7 @@ SQL = expand_fragments(sqlite.load_statements(__file__))
 APPLICATION = 0x484F4C44  # "HOLD"
 SCHEMA = 19  # raise it when the schema, the tokenizer or what is embedded changes: the index is rebuilt
 _MOST_COUNTED = 20_000  # terms whose counts are cached
+_MAX_CACHED_NAMES = 32  # capitalized words of a question up to which the speakers among them are cached
 _EXACT_COUNT = 5_000  # postings or passages up to which a term is counted exactly within some folders
 
 
@@ -51,11 +52,6 @@ class SqliteIndex(IndexQueries):
     def file_state(self) -> tuple[int, int]:
         """The generation of the file that is open, and how often it was closed."""
         return self._database.generation, self._database.times_closed
-
-    def after_fork(self) -> None:
-        """Discard what a thread of the parent process may have left half done."""
-        if self._vectors is not None:
-            self._vectors.after_fork()
 
     def generation(self) -> int:
         """Return which file this is, counted from the first that this process opened."""
@@ -155,6 +151,8 @@ class SqliteIndex(IndexQueries):
 
     def find_speakers(self, names: list[str], filter: SearchFilter) -> list[str]:
         """Return those of these names that are speakers in a transcript of the filter's folders."""
+        if len(names) > _MAX_CACHED_NAMES:
+            return self._read_speakers(names, filter)
         key = "speakers", tuple(names), filter.scopes, filter.part
         speakers: list[str] = self._cache.get(key, lambda: self._read_speakers(names, filter))
         return speakers

@@ -218,10 +218,13 @@ class FolderVectors:
     """
 
     def __init__(self, model: Model) -> None:
-        import numpy as np
-
         self._model = model
         self._words = -(-model.dim // 64)
+        self._clear()
+
+    def _clear(self) -> None:
+        import numpy as np
+
         self._positions: dict[int, tuple[int, int]] = {}  # of each block: its position here, and the stamp of its content
         self._blocks: list[int] = []
         self._ids = np.zeros(0, np.int64)
@@ -235,32 +238,36 @@ class FolderVectors:
         """Read the blocks that changed: `stamps` has (block, stamp, used) of all blocks, `read` returns a block's columns."""
         self._resize(stamps)
         for block, stamp, _ in stamps:
-            if block not in self._positions:
+            position, known = self._positions.get(block, (len(self._blocks), None))
+            if known == stamp:
+                continue
+            columns = read(block)  # may fail: until then the copy stays as it was
+            self._sorted = self._compared = None
+            self._copy(position, columns)
+            if position == len(self._blocks):
                 self._blocks.append(block)
-            position, known = self._positions.get(block, (len(self._blocks) - 1, None))
-            if known != stamp:
-                self._copy(position, read(block))
-                self._positions[block] = position, stamp
-                self._sorted = self._compared = None
+            self._positions[block] = position, stamp
 
     def _resize(self, stamps: list[tuple[int, int, int]]) -> None:
         """Make room for all blocks; start again when one was deleted, or when the numbers are to be kept in another form."""
         import numpy as np
+
+        from holdfast.index.arrays import extend
 
         blocks = {block for block, _, _ in stamps}
         slots = len(blocks) * SLOTS
         kind = np.float32 if slots <= EXACT else np.int8 if slots * self._model.dim <= CACHED_BYTES else None
         same = kind is None if self._numbers is None else self._numbers.dtype == kind
         if not same or not blocks.issuperset(self._blocks):
-            self.__init__(self._model)  # type: ignore[misc]
+            self._clear()
         if slots > len(self._ids):
             room = slots + slots // 4 // SLOTS * SLOTS
-            self._ids = _extend(self._ids, room)
-            self._signs = np.ascontiguousarray(_extend(self._signs.T, room).T)
+            self._ids = extend(self._ids, room)
+            self._signs = np.ascontiguousarray(extend(self._signs.T, room).T)
             if kind is not None:
                 before = np.zeros((0, self._model.dim), kind) if self._numbers is None else self._numbers
-                self._numbers = _extend(before, room)
-                self._scales = _extend(self._scales, room)
+                self._numbers = extend(before, room)
+                self._scales = extend(self._scales, room)
 
     def _copy(self, position: int, block: tuple[bytes, bytes, bytes]) -> None:
         import numpy as np
@@ -380,15 +387,6 @@ def find_runs(owners: NDArray[Any], passages: NDArray[Any]) -> tuple[NDArray[Any
     return positions, np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(len(positions))
 
 
-def _extend(rows: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return the rows, followed by zeros."""
-    import numpy as np
-
-    extended = np.zeros((length, *rows.shape[1:]), rows.dtype)
-    extended[: len(rows)] = rows
-    return extended
-
-
 def _to_words(signs: NDArray[Any]) -> NDArray[Any]:
     """Return rows of packed signs as words of 64 bits, the last one padded with zeros."""
     import numpy as np
@@ -453,9 +451,6 @@ class SqliteVectors:
         self._cache = ContentCache(database)
         self._copies = _Copies()
         self._contents: dict[tuple[int, int], object] = {}  # of the index when a copy was last refreshed here
-
-    def after_fork(self) -> None:
-        """Do nothing: the copies are discarded after every fork."""
 
     def list_models(self) -> list[Model]:
         """Return every model that has vectors here."""

@@ -168,7 +168,7 @@ def _warnings(answer: Answer, rows: list[Answer]) -> list[str]:
     if not answer["degraded"] or answer.get("disabled"):
         return _quarantined(rows)
     reason = flatten(answer.get("reason", "not all was searched"), 300).rstrip(".")
-    return [*_quarantined(rows), f"Degraded: {reason}. Some matches may be missing."]
+    return [*_quarantined(rows), f"Degraded: {reason}. Matches may be missing, or in another order."]
 
 
 def _quarantined(rows: list[Answer]) -> list[str]:

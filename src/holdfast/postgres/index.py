@@ -122,9 +122,6 @@ class PostgresIndex(IndexQueries):
         """Return None: only a query could tell whether another process wrote."""
         return None
 
-    def after_fork(self) -> None:
-        """Do nothing: no state is left half done."""
-
     def use_memory(self) -> None:
         """Do nothing: there is no file."""
 

@@ -115,9 +115,6 @@ class PostgresVectors:
         self._version: str | None = None  # of pgvector, once it is known
         self._waiting: dict[int, int] = {}  # by model, as of the last `list_models`
 
-    def after_fork(self) -> None:
-        """Do nothing: no state is left half done."""
-
     def is_available(self) -> bool:
         """Return whether this server can store vectors."""
         if not self._version:

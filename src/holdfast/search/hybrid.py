@@ -20,9 +20,9 @@ from holdfast.index.results import SearchResult, keyword_result
 from holdfast.index.vectors import FoundCosines
 from holdfast.search import abstention, chunking
 from holdfast.search.fact_matches import match_facts
-from holdfast.search.question import asks_for_many, find_parts, find_subject, to_first_person
+from holdfast.search.question import asks_for_many, find_named, find_parts, find_subject, to_first_person
 from holdfast.search.rerank import Reranking
-from holdfast.search.vectorize import Vectorizer, piece_tokens
+from holdfast.search.vectorize import MAX_CACHED_CHARS, Vectorizer, piece_tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,27 +38,28 @@ if TYPE_CHECKING:
     from holdfast.index.results import FolderSize, FoundPassage
     from holdfast.index.vectors import Model
     from holdfast.models import Progress
-    from holdfast.search.candidates import CandidatePool, MeanVectors, Outlines, Vocabulary
+    from holdfast.search.candidates import CandidatePool
+    from holdfast.search.passage_cache import MeanVectors, Outlines, Vocabulary
     from holdfast.search.vectorize import QuestionVector
 
     QueryVectors = dict[str, QuestionVector]  # by role
 
-_KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # by keywords, and by each model
+_KEYWORD_CANDIDATES, _NEAREST_CANDIDATES = 200, 150  # numbers of candidates found by keywords, and by each model
 _MAX_RANKED = 2000  # postings of a query's terms up to which the index ranks them one by one
 _RARE_NAME_PASSAGES = 5  # passages up to which a name counts as a signal of its own
 _MAX_SCORED, _MAX_SCORED_WORDS, _MIN_SCORED = 200, 200_000, 60  # candidates that get all signals, and the words in them
-_ROUGH_SHARES = {"static": 0.5, "sentence": 1.0, "multi": 0.5}  # of a model's similarity in the choice of these
-_MIN_RESULTS = 40  # that are returned
-_CACHED_RESULTS, _CACHED_FILTERS = 64, 8  # results, and filters whose outlines are cached, for one content of the index
-_CACHED_MODELS = 3  # whose mean vectors are cached
+_ROUGH_SHARES = {"static": 0.5, "sentence": 1.0, "multi": 0.5}  # weights of the models when these candidates are chosen
+_MIN_RESULTS = 40  # results that are returned at least
+_CACHED_RESULTS, _CACHED_FILTERS = 64, 8  # cached results, and filters with cached outlines, for one content of the index
+_CACHED_MODELS = 3  # models with cached mean vectors
 _MAX_OUTLINES, _MAX_FOUND = 20_000, 2_000  # outlines and passages that are cached for a filter
 
 
 class _Query(Record):
     """A query, or one of the things that it compares, with its vectors and what the index knows of its words."""
 
-    asked: str  # as the caller wrote it
-    text: str  # of it, what is searched
+    asked: str  # the question as the caller wrote it
+    text: str  # the part of it that is searched
     vectors: QueryVectors
     filter: SearchFilter
     folders: list[FolderSize]
@@ -122,10 +123,10 @@ class HybridSearch:
     def after_fork(self) -> None:
         """Discard the cache if a thread of the parent process may have left it half filled."""
         self.vectorizer.after_fork()
+        self._reranking.after_fork()
         if not self._lock.acquire(blocking=False):
             self._lock, self._vocabulary, self._content = RLock(), None, None
             self._means.clear()
-            self._index.after_fork()
         else:
             self._lock.release()
 
@@ -148,7 +149,8 @@ class HybridSearch:
             query = self._make_query(asked, text, vectors, filter, folders, people, now)
             threshold = 0.0 if mode == "semantic" else self.vectorizer.compute_threshold(asked, people, vectors)
             cached = self._rank(query, limit=limit, mode=mode, explain=explain, models=models, facts=facts, threshold=threshold)
-            if self._content is not None and not explain and not self.vectorizer.failed:  # callers may change an explanation
+            may_cache = self._content is not None and len(asked) <= MAX_CACHED_CHARS
+            if may_cache and not explain and not self.vectorizer.failed:  # callers may change an explanation
                 self._results.put(key, cached)
         return cached.result.replace(found=[*cached.result.found], reason=reason)
 
@@ -166,7 +168,7 @@ class HybridSearch:
         """Return the two things that a query compares as queries of their own, if it does."""
         parts = []
         for text in find_parts(query.text):
-            people = [name for name in query.people if name.casefold() in text.casefold()]
+            people = find_named(text, query.people)
             vectors = self.vectorizer.embed_question(to_first_person(text, people), query.folder_ids)
             if vectors.keys() == query.vectors.keys():
                 parts.append(self._make_query(text, text, vectors, query.filter, query.folders, people, query.now))
@@ -231,7 +233,7 @@ class HybridSearch:
             self._outlines.clear()
 
     def _open_outlines(self, filter: SearchFilter) -> Outlines:
-        from holdfast.search.candidates import Outlines
+        from holdfast.search.passage_cache import Outlines
 
         outlines: Outlines | None = self._outlines.get(_filter_key(filter))
         if outlines is None or len(outlines) > _MAX_OUTLINES:
@@ -305,10 +307,11 @@ class HybridSearch:
         """
         import numpy as np
 
-        rows = outlines.take(positions)
-        if len(positions) <= _MAX_SCORED and int(rows[:, 1].sum()) <= _MAX_SCORED_WORDS:
+        from holdfast.search.passage_cache import WORDS
+
+        words, ids = outlines.take(positions)[:, WORDS], outlines.ids_at(positions)
+        if len(positions) <= _MAX_SCORED and int(words.sum()) <= _MAX_SCORED_WORDS:
             return np.arange(len(positions))
-        ids = rows[:, 0].tolist()
         score = np.full(len(positions), -np.inf)
         for by_words, by_similarity in zip(matched, compared, strict=True):
             highest = max(by_words.values(), default=0.0) or 1.0
@@ -319,7 +322,7 @@ class HybridSearch:
         if facts:
             score += [facts.get(id, 0.0) for id in ids]
         order = np.argsort(-score, kind="stable")[:_MAX_SCORED]
-        fits = max(int(np.searchsorted(np.cumsum(rows[order, 1]), _MAX_SCORED_WORDS)), _MIN_SCORED)
+        fits = max(int(np.searchsorted(np.cumsum(words[order]), _MAX_SCORED_WORDS)), _MIN_SCORED)
         return np.sort(order[:fits])
 
     def _compare(self, query: _Query, models: str, ids: list[int]) -> dict[str, FoundCosines]:
@@ -357,7 +360,7 @@ class HybridSearch:
     ) -> dict[str, NDArray[Any]]:
         """Return every signal for each of the candidates."""
         from holdfast.search import scoring
-        from holdfast.search.candidates import day_number
+        from holdfast.search.passage_cache import day_number
         from holdfast.search.question import Question
         from holdfast.search.time_expressions import find_spans
 
@@ -395,7 +398,7 @@ class HybridSearch:
         return lambda: self._open_means(model).read(ids.tolist(), read_new)
 
     def _open_means(self, model: Model) -> MeanVectors:
-        from holdfast.search.candidates import MeanVectors
+        from holdfast.search.passage_cache import MeanVectors
 
         key = self._index.generation(), model.id
         means: MeanVectors | None = self._means.get(key)
@@ -436,14 +439,16 @@ class HybridSearch:
 
     def _read_names(self, outlines: Outlines, positions: NDArray[Any], ids: list[int]) -> dict[int, tuple[str, ...]]:
         """Return, for these passages, the names of the people who speak in their transcripts."""
-        transcripts = {id: doc for id, doc, is_turn in outlines.take(positions)[:, [0, 4, 6]].tolist() if is_turn}
+        from holdfast.search.passage_cache import DOC, ID, TURNS
+
+        transcripts = {id: doc for id, doc, turns in outlines.take(positions)[:, [ID, DOC, TURNS]].tolist() if turns}
         wanted = {id: transcripts[id] for id in ids if id in transcripts}
         names = {doc: self.vectorizer.read_person_names(doc) for doc in set(wanted.values())}
         return {id: names[doc] for id, doc in wanted.items()}
 
     def _open_vocabulary(self) -> Vocabulary:
         """Return the cache of terms and passages, a new one for another index."""
-        from holdfast.search.candidates import Vocabulary
+        from holdfast.search.passage_cache import Vocabulary
 
         generation = self._index.generation()
         if self._vocabulary is None or self._vocabulary[0] != generation:

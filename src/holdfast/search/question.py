@@ -129,6 +129,13 @@ def find_subject(text: str) -> str:
     return subject if len(subject.split()) >= _MIN_PART_WORDS else ""
 
 
+def find_named(text: str, names: list[str]) -> list[str]:
+    """Return those of these names that a text contains as whole words, in any case."""
+    import re
+
+    return [name for name in names if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)]
+
+
 def to_first_person(text: str, names: list[str]) -> str:
     """Return a question as the named person would say it: turns do not name their own speaker."""
     import re

@@ -41,6 +41,10 @@ class Reranking:
         self._retrying = allocate_lock()  # held by the one question that tries it again
         self._cache: dict[bytes, Relevance] = {}  # threads use it without a lock, by single operations
 
+    def after_fork(self) -> None:
+        """Replace the lock, which a thread of the parent process may have held."""
+        self._retrying = allocate_lock()
+
     def read_texts(self, index: Index, result: SearchResult) -> list[str]:
         """Return the texts of the passages to read, best first; none if no reranker is set or the search was not hybrid."""
         if not self._is_set or result.mode != "hybrid":

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.search import chunking
-from holdfast.search.candidates import KINDS, find_starts
+from holdfast.search.candidates import find_starts
+from holdfast.search.passage_cache import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +27,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-# Names of signals. Words: in the text (bmd), with the turn before (bmw), in the session (bms), side by side (big), of similar
-# meaning (soft), of similar meaning in the session (soft_sm). Similarity by the static, sentence and multilingual model: of the
-# best piece (c_), of the whole (d_), of the whole with its neighbours (g_), the higher of c_ and g_ (c_or_g), of the best piece
-# in the session (c_sentence_sm), of what the assistant said where the question means that (c_sentence_ra). Speakers: the person
-# named (spk), the user (ru) or the assistant (ra) where the question means them, the first person (fp). Form: a name where the
-# question asks for one (named), a standing instruction where it asks for work (direct), a question (qonly), small talk of one
-# to three words (small). Time: within the time of the question (date), close to it (near). A fact that the question names
-# (fact) and a rare name such as an error code (name): set by hand, the public data have none.
+# search/signals.py says what each signal means. A fact that the question names (fact) and a rare name such as an error code
+# (name) have weights that were set by hand, because the public data have none.
 WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     "people": {
         "all": {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _BATCH_PASSAGES = 16  # passages that are embedded at once; 32 times as many with the static model, which is fast
 _MAX_DURING_QUERY = {"static": 20_000, "sentence": 64, "multi": 64}  # passages that a query waits for
 _CACHED_QUESTIONS = 256  # vectors of questions
+MAX_CACHED_CHARS = 4_000  # of a question whose vectors and results are cached
 _RETRY_SECONDS = 30.0  # before a model that failed is tried again
 
 
@@ -194,7 +195,8 @@ class Vectorizer:
         vector = self._questions.get(key)
         if vector is None:
             vector = embedder.questions([text])[0]
-            self._questions.put(key, vector)
+            if len(text) <= MAX_CACHED_CHARS:
+                self._questions.put(key, vector)
         found: NDArray[Any] = vector
         return found
 

@@ -11,7 +11,7 @@ from holdfast.base.record import Record
 from holdfast.config import hide_password
 from holdfast.embedders import BUNDLED, DEFAULT, MODEL, available, open_embedders, split_setting
 from holdfast.embedders.known_models import BUNDLED_MODELS, EMBEDDER, MODELS, RERANKER, find_model
-from holdfast.embedders.rerankers import open_installed, open_reranker
+from holdfast.embedders.rerankers import NONE, open_installed, open_reranker
 from holdfast.errors import ConfigError, Trouble
 
 TYPE_CHECKING = False
@@ -108,18 +108,37 @@ def list_models(config: Config) -> list[ListedModel]:
 def measure_models(config: Config, name: str | None) -> list[Measurement]:
     """Load and measure one model, or those of the settings; a model that fails has the reason in its result."""
     if name is None:
-        embedders = open_embedders(config.embedder, key=config.embed_key)
-        reranker = open_reranker(config.reranker, key=config.rerank_key)
-        measured = [_measure(EMBEDDER, hide_password(one.setting), partial(_measure_embedder, one)) for one in embedders]
-        if reranker is not None:
-            measured.append(_measure(RERANKER, hide_password(reranker.setting), partial(_measure_reranker, reranker)))
-        return measured
+        return _measure_settings(config)
     if name in BUNDLED:
         return [_measure(EMBEDDER, name, lambda: _measure_embedder(open_embedders(name)[0]))]
     model = find_model(name.removeprefix(MODEL))
     if model.kind == RERANKER:
         return [_measure(RERANKER, name, lambda: _measure_reranker(open_installed(model.name)))]
     return [_measure(EMBEDDER, name, lambda: _measure_embedder(open_embedders(model.setting)[0]))]
+
+
+def _measure_settings(config: Config) -> list[Measurement]:
+    """Measure each model of the settings, also if another one is missing."""
+    names = split_setting(config.embedder)
+    settings = list(DEFAULT) if names == ["default"] else [] if names == ["none"] else names or [config.embedder]
+    measured = [
+        _measure(EMBEDDER, hide_password(setting), partial(_measure_setting, setting, config.embed_key)) for setting in settings
+    ]
+    if config.reranker.strip().lower() != NONE:
+        measure = partial(_measure_reranker_setting, config.reranker, config.rerank_key)
+        measured.append(_measure(RERANKER, hide_password(config.reranker), measure))
+    return measured
+
+
+def _measure_setting(setting: str, key: str | None) -> Figures:
+    (embedder,) = open_embedders(setting, key=key)
+    return _measure_embedder(embedder)
+
+
+def _measure_reranker_setting(setting: str, key: str | None) -> Figures:
+    reranker = open_reranker(setting, key=key)
+    assert reranker is not None
+    return _measure_reranker(reranker)
 
 
 def _measure(kind: str, name: str, measure: Callable[[], Figures]) -> Measurement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from holdfast.cli.runner import check_exclusive
+from holdfast.errors import Busy
 from holdfast.models import RECALL_OPTIONS
 
 TYPE_CHECKING = False
@@ -56,7 +57,11 @@ def recall_from_resident(call: Invocation, query: dict[str, Any]) -> Answer | No
     from holdfast.api import resident
 
     caller = {"project": memory.project, "session": memory.session, "agent": memory.agent}
-    return resident.recall(memory.home, caller, {"query": call["query"] or "", "mode": mode, **query})
+    try:
+        return resident.recall(memory.home, caller, {"query": call["query"] or "", "mode": mode, **query})
+    except Busy as error:
+        call.output.print_message(f"{error.message}. {error.fix}", "yellow")
+        return None
 
 
 def choose_mode(call: Invocation) -> str:
