@@ -15,6 +15,7 @@ import sys
 
 DONE = ("shelf", "audit.head", "ledger.db", "ledger.db-wal", "ledger.db-shm", "run")  # copied separately, or not at all
 REBUILT = ("index.db",)
+OTHERS = (".cache", ".local")  # models, where the home is also the user's home directory; they can be made or installed again
 
 
 def copy_file(source: str, target: str) -> None:
@@ -52,7 +53,7 @@ def copy_ledger(source: str, target: str) -> None:
 
 
 def backup(home: str, copy: str) -> None:
-    """Copy everything of a home except the index and `run/` into a new folder."""
+    """Copy everything of a home except the index, `run/` and models into a new folder."""
     os.umask(0o077)
     os.makedirs(copy, 0o700)  # must be new: files deleted since an earlier backup must not stay in it
     copy_file(os.path.join(home, "audit.head"), os.path.join(copy, "audit.head"))
@@ -61,7 +62,7 @@ def backup(home: str, copy: str) -> None:
     copy_ledger(os.path.join(home, "ledger.db"), os.path.join(copy, "ledger.db"))
     for name in sorted(os.listdir(home)):
         path = os.path.join(home, name)
-        if name in DONE or name.startswith(REBUILT):
+        if name in (*DONE, *OTHERS) or name.startswith(REBUILT):
             continue
         (copy_tree if os.path.isdir(path) else copy_file)(path, os.path.join(copy, name))
 

@@ -379,3 +379,12 @@ def test_a_folder_that_is_not_a_home_is_not_copied(tmp_path):
     (tmp_path / "shelf").mkdir()
     refused = run_backup(tmp_path, tmp_path / "shelf")
     assert refused.returncode != 0 and "exists already" in refused.stderr
+
+
+def test_models_in_the_home_are_not_copied(memory, home, tmp_path):
+    memory.store("harbour", key="harbour")
+    (home / ".cache" / "holdfast").mkdir(parents=True)
+    (home / ".cache" / "holdfast" / "weights.npy").write_bytes(b"weights")
+    (home / "config.toml").write_text("[serve]\nrate = 0\n")
+    assert run_backup(home, tmp_path / "copy").returncode == 0
+    assert {"config.toml", "shelf"} <= {file.name for file in (tmp_path / "copy").iterdir()} and not (tmp_path / "copy" / ".cache").exists()
