@@ -140,8 +140,9 @@ def _run_step(command: list[str], home: Path | None = None) -> None:
 
 
 def _environment(peer: Peer, cache: Path, home: str) -> dict[str, str]:
-    """Return an environment without the user's settings and without telemetry."""
+    """Return an environment without the user's settings and without telemetry; prepared weights of Holdfast are kept."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": home, "PYTHONHASHSEED": "0"}
+    environment["XDG_CACHE_HOME"] = str(cache / "prepared")
     environment |= {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     if peer.node_package:
         folder = _environment_folder(peer, cache)

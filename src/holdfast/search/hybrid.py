@@ -50,7 +50,7 @@ _RARE_NAME_PASSAGES = 5  # passages up to which a name counts as a signal of its
 _MAX_SCORED, _MAX_SCORED_WORDS, _MIN_SCORED = 200, 200_000, 60  # candidates that get all signals, and the words in them
 _ROUGH_SHARES = {"static": 0.5, "sentence": 1.0, "multi": 0.5}  # weights of the models when these candidates are chosen
 _MIN_RESULTS = 40  # results that are returned at least
-_CACHED_RESULTS, _CACHED_FILTERS = 64, 8  # cached results, and filters with cached outlines, for one content of the index
+_CACHED_RESULTS, _CACHED_FILTERS = 256, 8  # results, and filters with outlines, for one content of the index
 _CACHED_MODELS = 3  # models with cached mean vectors
 _MAX_OUTLINES, _MAX_FOUND = 20_000, 2_000  # outlines and passages that are cached for a filter
 
