@@ -18,7 +18,7 @@ from holdfast.index import vectors
 from holdfast.index.sqlite import SQL, SqliteIndex
 from holdfast.index.vectors import PIECES, BlockWriter, Model, pack, unpack
 from holdfast.models import Progress
-from holdfast.search import hybrid, vectorize
+from holdfast.search import candidates, vectorize
 from holdfast.search.hybrid import HybridSearch
 from holdfast.search.vectorize import Vectorizer
 
@@ -607,7 +607,7 @@ def test_a_model_that_comes_back_in_another_size_is_another_model(index):
 def test_the_highest_are_those_that_sorting_all_would_give(scores, most):
     scores = np.array(scores, np.float64)
     places = np.arange(len(scores))
-    assert hybrid._find_highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
+    assert candidates.find_highest(scores, most).tolist() == np.lexsort((-places, -scores))[:most].tolist()
 
 
 def test_indexes_in_memory_never_share_copies(home):

@@ -1,4 +1,4 @@
-"""The candidates of a search as arrays: what ranking needs of each, their pieces and their neighbours."""
+"""The candidates of a search as arrays: what ranking needs of each, their pieces, their neighbours and their similarities."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from holdfast.index.vectors import FoundCosines
 from holdfast.search import chunking
 from holdfast.search.passage_cache import KINDS
 
@@ -105,3 +106,38 @@ def find_starts(groups: NDArray[Any]) -> NDArray[Any]:
     starts = np.ones(len(groups), bool)
     np.not_equal(groups[1:], groups[:-1], out=starts[1:])
     return starts.nonzero()[0]
+
+
+def join_chosen(found: FoundCosines, chosen: NDArray[Any], added: FoundCosines | None) -> FoundCosines:
+    """Return the similarities of the chosen passages, followed by those of others."""
+    positions = np.full(int(max(found.owners.max(initial=0), chosen.max(initial=0))) + 1, -1)
+    positions[chosen] = np.arange(len(chosen))
+    kept = np.flatnonzero(positions[found.owners] >= 0)
+    joined = FoundCosines(positions[found.owners[kept]], found.numbers[kept], found.cosines[kept])
+    if added is None:
+        return joined
+    return FoundCosines(
+        np.concatenate([joined.owners, added.owners + len(chosen)]), np.concatenate([joined.numbers, added.numbers]),
+        np.concatenate([joined.cosines, added.cosines]),
+    )  # fmt: skip
+
+
+def max_by_owner(found: FoundCosines, size: int) -> NDArray[Any]:
+    """Return the highest similarity of each passage's vectors; 0 where it has none."""
+    highest = np.zeros(size)
+    if len(found.owners):
+        starts = find_starts(found.owners)
+        highest[found.owners[starts]] = np.maximum.reduceat(found.cosines, starts)
+    return highest
+
+
+def find_highest(score: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return the positions of the highest scores, highest first; of equal scores the last, which are the newest passages."""
+    if len(score) > count:
+        lowest = np.partition(score, -count)[-count]
+        above = np.flatnonzero(score > lowest)
+        positions = np.r_[above, np.flatnonzero(score == lowest)[len(above) - count :]]
+    else:
+        positions = np.arange(len(score))
+    highest: NDArray[Any] = positions[np.lexsort((-positions, -score[positions]))]
+    return highest

@@ -261,6 +261,7 @@ class HybridSearch:
         import numpy as np
 
         from holdfast.search import scoring
+        from holdfast.search.candidates import find_highest
 
         filtered = query.filter.type or query.filter.tags
         max_candidates = _KEYWORD_CANDIDATES * 8 if filtered else _KEYWORD_CANDIDATES  # the filter may drop most of them
@@ -278,7 +279,7 @@ class HybridSearch:
         starts = np.flatnonzero(np.r_[True, all_ids[order[1:]] != all_ids[order[:-1]]])[: len(all_ids)]
         ids = all_ids[order[starts]]
         score = np.add.reduceat(np.repeat(weights, [len(posting) for posting in postings])[order], starts) if len(ids) else ids
-        best = _find_highest(score, 4 * max_candidates)
+        best = find_highest(score, 4 * max_candidates)
         lengths = np.array(self._count_words(ids[best].tolist()), np.float64)
         ranked = score[best] / (1 + scoring.K1 * (1 - scoring.B + scoring.B * lengths * query.passages / max(query.words, 1)))
         highest = np.argsort(-ranked, kind="stable")[:max_candidates]
@@ -307,6 +308,7 @@ class HybridSearch:
         """
         import numpy as np
 
+        from holdfast.search.candidates import max_by_owner
         from holdfast.search.passage_cache import WORDS
 
         words, ids = outlines.take(positions)[:, WORDS], outlines.ids_at(positions)
@@ -317,7 +319,7 @@ class HybridSearch:
             highest = max(by_words.values(), default=0.0) or 1.0
             rough = np.array([by_words.get(id, 0.0) for id in ids]) / (2 * highest)
             for role, found in by_similarity.items():
-                rough += _ROUGH_SHARES[role] * _max_by_owner(found, len(positions))
+                rough += _ROUGH_SHARES[role] * max_by_owner(found, len(positions))
             score = np.maximum(score, rough)
         if facts:
             score += [facts.get(id, 0.0) for id in ids]
@@ -339,9 +341,11 @@ class HybridSearch:
         self, query: _Query, models: str, found: dict[str, FoundCosines], chosen: NDArray[Any], pool: CandidatePool
     ) -> dict[str, FoundCosines]:
         """Return the similarities of the chosen candidates, and of the turns that were added after them."""
+        from holdfast.search.candidates import join_chosen
+
         added = pool.ids[len(chosen) :].tolist()
         found_added = self._compare(query, models, added) if added else {}
-        return {role: _join_chosen(found[role], chosen, found_added.get(role)) for role in found}
+        return {role: join_chosen(found[role], chosen, found_added.get(role)) for role in found}
 
     def _add_adjacent(self, outlines: Outlines, positions: NDArray[Any], filter: SearchFilter) -> NDArray[Any]:
         """Add the turns before and after those of people, who answer each other."""
@@ -499,49 +503,6 @@ def _usable_models(vectors: QueryVectors) -> str:
     if "static" not in vectors:
         return "none"
     return "all" if "sentence" in vectors else "static"
-
-
-def _join_chosen(found: FoundCosines, chosen: NDArray[Any], added: FoundCosines | None) -> FoundCosines:
-    """Return the similarities of the chosen passages, followed by those of others."""
-    import numpy as np
-
-    positions = np.full(int(max(found.owners.max(initial=0), chosen.max(initial=0))) + 1, -1)
-    positions[chosen] = np.arange(len(chosen))
-    kept = np.flatnonzero(positions[found.owners] >= 0)
-    joined = FoundCosines(positions[found.owners[kept]], found.numbers[kept], found.cosines[kept])
-    if added is None:
-        return joined
-    return FoundCosines(
-        np.concatenate([joined.owners, added.owners + len(chosen)]), np.concatenate([joined.numbers, added.numbers]),
-        np.concatenate([joined.cosines, added.cosines]),
-    )  # fmt: skip
-
-
-def _max_by_owner(found: FoundCosines, size: int) -> NDArray[Any]:
-    """Return the highest similarity of each passage's vectors; 0 where it has none."""
-    import numpy as np
-
-    from holdfast.search.candidates import find_starts
-
-    highest = np.zeros(size)
-    if len(found.owners):
-        starts = find_starts(found.owners)
-        highest[found.owners[starts]] = np.maximum.reduceat(found.cosines, starts)
-    return highest
-
-
-def _find_highest(score: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return the positions of the highest scores, highest first; of equal scores the last."""
-    import numpy as np
-
-    if len(score) > count:
-        lowest = np.partition(score, -count)[-count]
-        above = np.flatnonzero(score > lowest)
-        positions = np.r_[above, np.flatnonzero(score == lowest)[len(above) - count :]]
-    else:
-        positions = np.arange(len(score))
-    highest: NDArray[Any] = positions[np.lexsort((-positions, -score[positions]))]
-    return highest
 
 
 def _compute_idf(frequency: int, passages: int) -> float:
