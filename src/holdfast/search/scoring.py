@@ -72,9 +72,9 @@ WEIGHTS: dict[str, dict[str, dict[str, float]]] = {
     },
 }  # fmt: skip
 # Scores of an unrelated passage and of a good answer, set by hand, so that kinds can be compared.
-_SCORE_RANGE = {"people": (0.28, 1.6), "chat": (0.2, 1.4), "note": (0.25, 1.7), "long": (0.3, 1.5)}
+_SCORE_RANGE = {"people": (0.28, 1.6), "chat": (0.3, 1.5), "note": (0.25, 1.7), "long": (0.3, 1.5)}
 # The least score of a candidate without any word of the question.
-_MIN_SCORE = {"people": 0.06, "chat": -0.107, "note": -0.1, "long": 0.0}
+_MIN_SCORE = {"people": 0.06, "chat": -0.19, "note": -0.1, "long": 0.0}
 # Weights of what counts for all kinds: the answer to one of two things that the question compares, each better candidate of the
 # same session where the answer is in several, and what was said, or became true, well after the day of the question.
 ADJUSTMENTS = {"part": 0.3, "repeat": -0.04, "later": -0.15}
