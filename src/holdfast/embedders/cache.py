@@ -46,7 +46,7 @@ def cached_file(name: str, sha256: str, write: Callable[[BinaryIO], object]) -> 
             yield path if os.path.dirname(temporary) == folder and _rename(temporary, path) else temporary
         finally:
             _remove(temporary)
-    except OSError as error:  # somebody deleted the folder in that moment, for example
+    except OSError as error:  # for example, if the folder is deleted in that moment
         raise Trouble(f"a model cannot be loaded: {error}", "Try again") from error
 
 
