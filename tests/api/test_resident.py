@@ -206,7 +206,7 @@ def test_listening_leaves_the_umask_of_the_process_alone(home, tmp_path, monkeyp
 
 
 def test_a_suspended_one_delays_a_command_for_some_seconds_only(home, memory, staying, monkeypatch, capsys):
-    monkeypatch.setattr(resident.recall, "__defaults__", (0.3,))
+    monkeypatch.setattr(resident, "SECONDS", 0.3)
     staying.send_signal(signal.SIGSTOP)
     try:
         assert main(["--home", str(home), "--project", "demo", "recall", "harbour"]) == 0

@@ -30,7 +30,8 @@ _ANSWER_BYTES = 64 * 1024 * 1024
 _RECALL_FIELDS = ("query", *RECALL_OPTIONS)
 _CALLER_FIELDS = ("project", "session", "agent", "client", "cwd")
 _OPEN_MEMORIES = 64
-_SECONDS = 5.0  # that a command waits for an answer: the process may be suspended
+_CONNECTION_SECONDS = 30.0  # that the resident process waits for a request, or for its answer to be read
+SECONDS = 10.0  # that a command waits for an answer: the process may be suspended; a rerank endpoint alone has 5
 
 
 def is_running(home: str) -> bool:
@@ -38,7 +39,7 @@ def is_running(home: str) -> bool:
     return os.path.exists(os.path.join(home, "run", SOCKET_NAME))
 
 
-def recall(home: str, caller: dict[str, str | None], arguments: dict[str, Any], seconds: float = _SECONDS) -> Answer | None:
+def recall(home: str, caller: dict[str, str | None], arguments: dict[str, Any], seconds: float = SECONDS) -> Answer | None:
     """Return the resident process's answer to a recall; None if there is no such process or it fails.
 
     Raise Busy if it does not answer in time.
@@ -46,12 +47,12 @@ def recall(home: str, caller: dict[str, str | None], arguments: dict[str, Any], 
     try:
         reply = _exchange(home, {"who": caller, "asked": arguments}, seconds)
     except TimeoutError:
-        fix = "Resume or stop that process: an MCP server or `holdfast resident`"
+        fix = "If it hangs, stop it: it is an MCP server or `holdfast resident`"
         raise Busy(f"the process that has the models loaded did not answer within {seconds:g} seconds", fix) from None
     return parse_answer(reply["answer"]) if "answer" in reply else None
 
 
-def find_matches(home: str, caller: dict[str, str | None], prompt: str, seconds: float = _SECONDS) -> list[Match] | None:
+def find_matches(home: str, caller: dict[str, str | None], prompt: str, seconds: float = SECONDS) -> list[Match] | None:
     """Return the notes that match a prompt; None if there is no resident process or it fails."""
     from holdfast.verbs.brief.relevance import Match
 
@@ -165,7 +166,7 @@ class Resident:
 
         with connection:
             try:
-                connection.settimeout(_SECONDS)
+                connection.settimeout(_CONNECTION_SECONDS)
                 _require_same_user(connection)
                 reply = self._reply(json.loads(_read_line(connection, _REQUEST_BYTES)))
             except HoldfastError as error:

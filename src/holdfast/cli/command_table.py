@@ -762,7 +762,7 @@ COMMAND_GROUPS = {  # the first word of two-word commands, and the summary of th
     "project": "Manage projects",
     "done": "Show work that agents recorded",
     "operator": "Exchange messages with agents",
-    "models": "List, install and test models of search",
+    "models": "List, install and test search models",
     "bench": "Run benchmarks",
 }
 

@@ -33,8 +33,8 @@ _MAX_PASSAGES = 100_000
 _MAX_MEANS = 5_000
 _UNNAMED_SPEAKERS = ("", "user", "assistant", "system", "tool")  # speakers without a name
 KINDS = ("people", "chat", "note", "long")
-# The columns of an outline: the passage, its words, speaker, day and file, its number in the file, turns of its transcript (0:
-# it is no turn), and the year in which it was recorded.
+# The columns of an outline: the passage, its number of words, its speaker, day and file, its number in the file, the number of
+# turns of its transcript (0 if it is not a turn), and the year in which it was recorded.
 ID, WORDS, SPEAKER, DAY, DOC, SEQ, TURNS, YEAR = range(8)
 
 

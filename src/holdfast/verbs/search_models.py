@@ -119,25 +119,26 @@ def measure_models(config: Config, name: str | None) -> list[Measurement]:
 
 def _measure_settings(config: Config) -> list[Measurement]:
     """Measure each model of the settings, also if another one is missing."""
-    names = split_setting(config.embedder)
-    settings = list(DEFAULT) if names == ["default"] else [] if names == ["none"] else names or [config.embedder]
-    measured = [
-        _measure(EMBEDDER, hide_password(setting), partial(_measure_setting, setting, config.embed_key)) for setting in settings
-    ]
+    names = split_setting(config.embedder) or [config.embedder]
+    if names == ["default"]:
+        names = [*DEFAULT]
+    elif names == ["none"]:
+        names = []
+    measured = [_measure(EMBEDDER, hide_password(name), partial(_open_and_measure, name, config.embed_key)) for name in names]
     if config.reranker.strip().lower() != NONE:
-        measure = partial(_measure_reranker_setting, config.reranker, config.rerank_key)
+        measure = partial(_open_and_measure_reranker, config.reranker, config.rerank_key)
         measured.append(_measure(RERANKER, hide_password(config.reranker), measure))
     return measured
 
 
-def _measure_setting(setting: str, key: str | None) -> Figures:
-    (embedder,) = open_embedders(setting, key=key)
+def _open_and_measure(name: str, key: str | None) -> Figures:
+    (embedder,) = open_embedders(name, key=key)
     return _measure_embedder(embedder)
 
 
-def _measure_reranker_setting(setting: str, key: str | None) -> Figures:
+def _open_and_measure_reranker(setting: str, key: str | None) -> Figures:
     reranker = open_reranker(setting, key=key)
-    assert reranker is not None
+    assert reranker is not None  # the setting is not none
     return _measure_reranker(reranker)
 
 

@@ -57,10 +57,11 @@ def recall_from_resident(call: Invocation, query: dict[str, Any]) -> Answer | No
     from holdfast.api import resident
 
     caller = {"project": memory.project, "session": memory.session, "agent": memory.agent}
+    arguments = {"query": call["query"] or "", "mode": mode, **query}
     try:
-        return resident.recall(memory.home, caller, {"query": call["query"] or "", "mode": mode, **query})
+        return resident.recall(memory.home, caller, arguments, resident.SECONDS)
     except Busy as error:
-        call.output.print_message(f"{error.message}. {error.fix}", "yellow")
+        call.output.print_message(f"{error.message}, so this command searches by itself. {error.fix}", "yellow")
         return None
 
 
